@@ -1,0 +1,135 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "base/byte_reader.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/float16.h"
+#include "base/mapped_file.h"
+#include "base/staged_directory.h"
+#include "base/text_table.h"
+
+namespace plow {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TempDir {
+ public:
+  TempDir() {
+    std::string pattern = (fs::temp_directory_path() / "plow-base-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TempDir() { fs::remove_all(path_); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+Result<int> half(int value) {
+  if (value % 2 != 0) return input_error("odd");
+  return value / 2;
+}
+
+Result<int> quarter(int value) {
+  PLOW_TRY(const int once, half(value));
+  return half(once);
+}
+
+TEST(Result, CarriesAValueOrTheFirstError) {
+  EXPECT_EQ(quarter(12).value(), 3);
+  EXPECT_EQ(quarter(6).error().message, "odd");
+  EXPECT_EQ(quarter(6).error().at("here").message, "here: odd");
+}
+
+TEST(ByteReader, NeverReadsPastTheEnd) {
+  const std::array<std::byte, 5> bytes{std::byte{1}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{7}};
+  ByteReader reader(bytes);
+  EXPECT_EQ(reader.read<uint32_t>(), 1u);
+  EXPECT_TRUE(reader.ok());
+  EXPECT_EQ(reader.read<uint32_t>(), 0u);
+  EXPECT_FALSE(reader.ok());
+  EXPECT_TRUE(reader.read_bytes(~uint64_t{0}).empty());
+}
+
+TEST(Float16, EveryF16RoundTripsThroughItsDefinition) {
+  for (uint32_t bits = 0; bits < 0x10000u; ++bits) {
+    const int exponent = static_cast<int>((bits >> 10) & 0x1fu);
+    const double mantissa = bits & 0x3ffu;
+    if (exponent == 0x1f) continue;
+    double expected = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
+    if ((bits & 0x8000u) != 0) expected = -expected;
+    EXPECT_EQ(static_cast<double>(f16_to_float(static_cast<uint16_t>(bits))), expected) << bits;
+  }
+  EXPECT_TRUE(std::isinf(f16_to_float(0x7c00)));
+  EXPECT_TRUE(std::isnan(f16_to_float(0x7c01)));
+}
+
+TEST(Float16, Bf16RoundsToNearestEven) {
+  EXPECT_EQ(float_to_bf16(1.0f), 0x3f80);
+  EXPECT_EQ(float_to_bf16(std::bit_cast<float>(0x3f808000u)), 0x3f80);  // tie, even below
+  EXPECT_EQ(float_to_bf16(std::bit_cast<float>(0x3f818000u)), 0x3f82);  // tie, even above
+  EXPECT_EQ(float_to_bf16(std::bit_cast<float>(0x3f808001u)), 0x3f81);
+  EXPECT_TRUE(std::isnan(bf16_to_float(float_to_bf16(std::nanf("")))));
+}
+
+TEST(Digest, Sha256OfTheStandardExample) {
+  const std::string text = "abc";  // FIPS 180-4, example B.1
+  EXPECT_EQ(to_hex(sha256(std::as_bytes(std::span(text)))),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(MappedFile, SaysWhatIsWrong) {
+  const TempDir dir;
+  EXPECT_FALSE(MappedFile::open(dir.path() / "missing").ok());
+  const auto folder = MappedFile::open(dir.path());
+  ASSERT_FALSE(folder.ok());
+  EXPECT_NE(folder.error().message.find("not a regular file"), std::string::npos);
+}
+
+TEST(StagedDirectory, AppearsWholeOrNotAtAll) {
+  const TempDir dir;
+  const fs::path target = dir.path() / "bundle";
+  {
+    auto staged = StagedDirectory::create(target, false);
+    ASSERT_TRUE(staged.ok());
+    ASSERT_TRUE(staged->write_file("a", "one").ok());
+  }
+  EXPECT_TRUE(fs::is_empty(dir.path())) << "an abandoned staging directory is removed";
+  for (const char* text : {"two", "three"}) {
+    auto staged = StagedDirectory::create(target, true);
+    ASSERT_TRUE(staged.ok());
+    ASSERT_TRUE(staged->write_file("a", text).ok());
+    ASSERT_TRUE(staged->commit().ok());
+    EXPECT_EQ(read_text_file(target / "a").value(), text);
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator{}), 1);
+  const auto again = StagedDirectory::create(target, false);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().error_class, ErrorClass::kUsage);
+}
+
+TEST(StagedDirectory, SweepsWhatADeadProcessLeft) {
+  const TempDir dir;
+  fs::create_directory(dir.path() / ".bundle.staging-999999999");
+  auto staged = StagedDirectory::create(dir.path() / "bundle", false);
+  ASSERT_TRUE(staged.ok());
+  EXPECT_FALSE(fs::exists(dir.path() / ".bundle.staging-999999999"));
+}
+
+TEST(TextTable, AlignsColumns) {
+  TextTable table({"name", ">bytes"});
+  table.add_row({"weights", "12"});
+  table.add_row({"kv", "3456"});
+  EXPECT_EQ(table.to_string(), "name     bytes\n-------  -----\nweights     12\nkv        3456\n");
+  EXPECT_EQ(format_bytes(269e6), "269.0 MB");
+  EXPECT_EQ(format_ns(1250), "1.25 us");
+}
+
+}  // namespace
+}  // namespace plow

@@ -1,0 +1,28 @@
+#include "base/digest.h"
+
+#include <fmt/format.h>
+#include <openssl/sha.h>
+#include <xxhash.h>
+
+namespace plow {
+
+Digest128 xxh3_128(std::span<const std::byte> bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {hash.low64, hash.high64};
+}
+
+std::string to_hex(const Digest128& digest) { return fmt::format("{:016x}{:016x}", digest.high, digest.low); }
+
+Sha256 sha256(std::span<const std::byte> bytes) {
+  Sha256 digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
+  return digest;
+}
+
+std::string to_hex(const Sha256& digest) {
+  std::string text;
+  for (const uint8_t byte : digest) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+}  // namespace plow
