@@ -1,0 +1,81 @@
+// The step descriptor: all that differs from one step to the next. The host writes it, rings the doorbell, and reads tokens back;
+// packets never change. Everything is an array in device-visible memory; rows of a step are numbered 0 .. n_rows - 1.
+//
+// A step carries spans: runs of consecutive positions of one sequence. A decode row is a span of one row; a chunk of a prompt is a
+// longer one. Spans tile [0, n_rows) in order, and one slot has at most one span in a step.
+#pragma once
+
+#include <stdint.h>
+
+namespace plow {
+
+constexpr uint32_t kNoSlot = 0xffffffffu;
+
+struct Span {
+  uint32_t first_row;
+  uint32_t n_rows;          // at least 1
+  uint32_t slot;
+  uint32_t first_position;  // of first_row in its sequence; rows before it are in the cache
+};
+static_assert(sizeof(Span) == 16, "Span is part of the step's format");
+
+enum SamplingFlags : uint32_t {
+  kSampleGreedy = 1,  // the largest logit, ties to the smallest id; the rest of the parameters but penalties is not used
+};
+
+// How one sampled row picks its token. The order is that of llama.cpp's and vLLM's common subset: penalties, then temperature, then
+// top-k, top-p and min-p on the resulting distribution, then one draw.
+struct SamplingParams {
+  uint32_t flags;
+  float temperature;         // above 0
+  uint32_t top_k;            // 0: off
+  float top_p;               // 1: off
+  float min_p;               // 0: off
+  float repetition_penalty;  // 1: off; divides positive and multiplies negative logits of tokens seen in prompt or answer
+  float presence_penalty;    // 0: off; subtracted once from tokens seen in the answer
+  float frequency_penalty;   // 0: off; subtracted for each time that a token was seen in the answer
+  uint64_t seed;             // draws are Philox4x32-10(key = seed, counter = position of the token): the same whatever the batch
+  uint32_t prompt_tokens;    // how many of the history are the prompt's
+  uint32_t reserved[5];
+};
+static_assert(sizeof(SamplingParams) == 64, "SamplingParams is part of the step's format");
+
+struct Sampled {
+  uint32_t token;
+  float logprob;  // of the token under softmax of the logits before penalties and temperature
+};
+static_assert(sizeof(Sampled) == 8, "Sampled is part of the step's format");
+
+// Columns of the step that a tensor table entry of Space::kStep can name.
+enum class StepColumn : uint32_t {
+  kTokenIds = 0,    // u32[T]
+  kPositions = 1,   // u32[T]
+  kRowSlots = 2,    // u32[T]
+  kSampleRows = 3,  // u32[S]: the row of each sample
+  kSampled = 4,     // Sampled[S], written by Sample
+};
+
+// Pointers are device-visible addresses. REQUIRES (the runtime asserts all of it before it rings): spans tile the rows; every block
+// that a row may touch is in its block table; positions are below max_context; n_steps > 1 only when every span has one row and
+// every row is sampled.
+struct StepDescriptor {
+  uint32_t epoch;      // 1, 2, ...: grows by one a step; selects the counter bank
+  uint32_t program;    // which program of the bundle runs
+  uint32_t n_rows;     // T
+  uint32_t n_samples;  // S
+  uint32_t n_spans;
+  uint32_t n_steps;    // K: steps to run before the host is asked again
+  uint32_t step;       // 0 .. K - 1: the step that runs now; written by the device
+  uint32_t table_width;  // entries of a slot's row in a block table
+  const Span* spans;                // [n_spans]
+  uint32_t* token_ids;              // [T]
+  uint32_t* positions;              // [T]
+  const uint32_t* row_slots;        // [T]
+  const uint32_t* sample_rows;      // [S]
+  const SamplingParams* sampling;   // [S]
+  Sampled* sampled;                 // [K][S]: the tokens of every step
+  const uint32_t* const* block_tables;  // [kv groups] -> u32[slots][table_width]: the block of each run of block_tokens positions
+  uint32_t* history;                // [slots][max_context]: the tokens of each sequence by position; the host writes what it submits, Advance what it feeds back
+};
+
+}  // namespace plow

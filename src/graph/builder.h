@@ -1,0 +1,37 @@
+// Builds an OpGraph node by node; model families and tests use it. Shapes are inferred as nodes are added; the first error sticks and is
+// returned by finish().
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "graph/graph.h"
+
+namespace plow {
+
+class GraphBuilder {
+ public:
+  NodeId weight(std::string name, DType dtype, uint32_t rows, uint32_t cols);  // dtype: as stored in the tape
+  NodeId constant(std::string name, DType dtype, uint32_t rows, uint32_t cols, std::vector<double> values);
+  NodeId kv_state(const KvStateRef& state);
+  NodeId step_input(StepColumn column);
+
+  // REQUIRES op to have a definition; inputs from this builder.
+  NodeId add(Op op, std::initializer_list<NodeId> inputs, const Attributes& attributes = {});
+
+  void set_layer(uint32_t layer) { layer_ = layer; }  // of the nodes that follow
+
+  // Verifies the whole graph.
+  Result<OpGraph> finish(NodeId tokens, uint32_t vocab, uint32_t hidden, uint32_t n_layers, uint32_t max_position);
+
+ private:
+  NodeId push(Node node, std::initializer_list<NodeId> inputs);
+
+  OpGraph graph_;
+  uint32_t layer_ = Node::kNoLayer;
+  std::vector<Error> errors_;
+};
+
+}  // namespace plow
