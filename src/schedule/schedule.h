@@ -19,7 +19,7 @@ using TaskId = Id<struct TaskTag>;
 // Contiguous column tiles of one operator on one worker: what becomes a packet.
 struct Task {
   TileOpId op;              // not valid for a protocol task
-  Op protocol = Op::kEnter; // when op is not valid
+  Op protocol = Op::kLeave; // when op is not valid
   uint32_t worker = 0;
   uint32_t first_tile = 0;
   uint32_t n_tiles = 0;
