@@ -131,5 +131,13 @@ TEST(TextTable, AlignsColumns) {
   EXPECT_EQ(format_ns(1250), "1.25 us");
 }
 
+TEST(Digest, OfPartsIsTheDigestOfTheWhole) {
+  std::vector<std::byte> bytes(1000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
+  const std::span<const std::byte> all(bytes);
+  EXPECT_EQ(xxh3_128_joined({all.first(3), all.subspan(3, 0), all.subspan(3)}), xxh3_128(all));
+  EXPECT_FALSE(xxh3_128_joined({all.first(3), all.subspan(4)}) == xxh3_128(all));
+}
+
 }  // namespace
 }  // namespace plow
