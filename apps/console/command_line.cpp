@@ -43,7 +43,7 @@ void read_environment(CLI::App& app) {
   for (CLI::App* subcommand : app.get_subcommands([](CLI::App*) { return true; })) read_environment(*subcommand);
 }
 
-int run_command_line(CLI::App& app, int argc, char** argv, const std::function<Status()>& run) {
+int run_command_line(CLI::App& app, int argc, char** argv, const std::function<Result<int>()>& run) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help and --version
@@ -52,13 +52,13 @@ int run_command_line(CLI::App& app, int argc, char** argv, const std::function<S
     print_error(app.get_name(), fmt::format("{} Run '{} --help' to see what it takes.", sentence(error.what()), deepest_command(app)));
     return static_cast<int>(ErrorClass::kUsage);
   }
-  const Status status = run();
+  const Result<int> status = run();
   std::fflush(stdout);
   if (const int signal = interrupted(); signal != 0) {
     if (!status.ok()) print_error(app.get_name(), status.error().message);
     return 128 + signal;
   }
-  if (status.ok()) return 0;
+  if (status.ok()) return *status;
   print_error(app.get_name(), status.error().message);
   return static_cast<int>(status.error().error_class);
 }

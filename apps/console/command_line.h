@@ -13,8 +13,8 @@ namespace plow {
 // on the command line wins.
 void read_environment(CLI::App& app);
 
-// Parses and runs. `run` is called when the command line is right. Returns the exit code: 0, the class of the error (base/error.h), or
+// Parses and runs. `run` is called when the command line is right and gives the exit code. Returns that, the class of the error (base/error.h), or
 // 128 + the number of the signal that stopped the work. Errors go to stderr as "PROGRAM: message".
-int run_command_line(CLI::App& app, int argc, char** argv, const std::function<Status()>& run);
+int run_command_line(CLI::App& app, int argc, char** argv, const std::function<Result<int>()>& run);
 
 }  // namespace plow

@@ -32,7 +32,7 @@ let readers;                 // [packet] -> packets that wait for one of its sig
 let view = {from: 0, to: 1}; // ns, shared by timeline and memory map
 let selected = -1, hovered = -1, only = null, matches = null;
 
-function packetName(p) { return `${data.programs.indexOf(P)}:${P.packets.worker[p]}:${p - lanes[P.packets.worker[p]][0]}`; }
+const packetName = p => `${data.programs.indexOf(P)}:${p}`;
 const opOf = p => data.ops[P.packets.op[p]];
 const nodeOf = p => data.nodes[P.packets.node[p]];
 const layerOf = node => node && node.layer >= 0 ? `layer ${node.layer}` : '';
@@ -331,14 +331,14 @@ function describe(p) {
 function inspect(p) {
   selected = p;
   if (p < 0) {
-    $('inspector').innerHTML = '<p class="dim">Click a packet in the timeline. Its number is PROGRAM:WORKER:INDEX, as plowc explain why takes it.</p>';
+    $('inspector').innerHTML = '<p class="dim">Click a packet in the timeline. Its number is PROGRAM:PACKET, as plowc explain why takes it.</p>';
     draw();
     return;
   }
   const q = P.packets, d = describe(p), node = nodeOf(p);
   const waits = waitsOf(p), signals = signalsOf(p);
   $('inspector').innerHTML = `<div>${d.title}</div><div class="dim">${[d.columns, node ? d.rows : ''].filter(Boolean).join('; ')}</div>` +
-    `<div>starts at ${ns(q.start[p])}, runs ${ns(q.end[p] - q.start[p])}, after ${ns(Math.max(d.idle, 0))} idle</div>` +
+    `<div>starts at ${ns(q.start[p])}, runs ${ns(q.end[p] - q.start[p])}, after ${ns(Math.max(d.idle, 0))} idle, on worker ${q.worker[p]}</div>` +
     (node ? `<h3>from the operator</h3><code>${escape(node.text)}</code>` : '') +
     (q.operands[p].length ? `<h3>reads, then writes</h3><table>${q.operands[p].map(tensorText).join('')}</table>` : '') +
     waits.map(w => `<h3>waits until ${counterText(w)} is at least ${threshold(w)}; signalled by</h3>${links(signallers(w))}`).join('') +
