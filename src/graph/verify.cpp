@@ -148,10 +148,16 @@ class GraphVerifier {
     return check_state_use(id);
   }
 
-  // What the shapes cannot say: caches are appended to once, and attention sees as much of a cache as is
-  // kept.
+  // What the shapes cannot say: caches go nowhere else, are appended to once, and attention sees as much of a
+  // cache as is kept.
   Status check_state_use(NodeId id) {
     const Node& node = graph_.node(id);
+    for (uint32_t i = 0; i < node.n_inputs; ++i) {
+      const Op from = graph_.node(graph_.inputs_of(id)[i]).op;
+      const bool is_cache = from == Op::kKvState || from == Op::kKvAppend;
+      const bool takes_cache = (node.op == Op::kKvAppend && i == 2) || (node.op == Op::kAttention && i == 1);
+      if (is_cache && !takes_cache) return fail(id, fmt::format("its input {} cannot be a KV cache", i));
+    }
     if (node.op == Op::kKvAppend) {
       const Node& state = graph_.node(graph_.inputs_of(id)[2]);
       if (state.op != Op::kKvState) return fail(id, "its third input must be a kv_state");
