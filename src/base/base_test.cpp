@@ -101,6 +101,14 @@ TEST(Digest, Sha256OfTheStandardExample) {
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
+TEST(Digest, PiecesGiveTheSameAsTheWhole) {
+  const std::string text(100'000, 'x');
+  const auto bytes = std::as_bytes(std::span(text));
+  Xxh3Stream stream;
+  for (size_t i = 0; i < bytes.size(); i += 777) stream.update(bytes.subspan(i, std::min<size_t>(777, bytes.size() - i)));
+  EXPECT_EQ(stream.digest(), xxh3_128(bytes));
+}
+
 TEST(MappedFile, SaysWhatIsWrong) {
   const TempDir dir;
   EXPECT_FALSE(MappedFile::open(dir.path() / "missing").ok());

@@ -22,6 +22,19 @@ Digest128 xxh3_128_joined(std::initializer_list<std::span<const std::byte>> part
   return {hash.low64, hash.high64};
 }
 
+Xxh3Stream::Xxh3Stream() : state_(XXH3_createState()) { XXH3_128bits_reset(static_cast<XXH3_state_t*>(state_)); }
+
+Xxh3Stream::~Xxh3Stream() { XXH3_freeState(static_cast<XXH3_state_t*>(state_)); }
+
+void Xxh3Stream::update(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(static_cast<XXH3_state_t*>(state_), bytes.data(), bytes.size());
+}
+
+Digest128 Xxh3Stream::digest() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(static_cast<const XXH3_state_t*>(state_));
+  return {hash.low64, hash.high64};
+}
+
 std::string to_hex(const Digest128& digest) { return fmt::format("{:016x}{:016x}", digest.high, digest.low); }
 
 Sha256 sha256(std::span<const std::byte> bytes) {
