@@ -70,6 +70,23 @@ TEST(Float16, EveryF16RoundTripsThroughItsDefinition) {
   EXPECT_TRUE(std::isnan(f16_to_float(0x7c01)));
 }
 
+TEST(Float16, F16RoundsToNearestEven) {
+  for (uint32_t bits = 0; bits < 0x7c00u; ++bits) {
+    const auto low = static_cast<uint16_t>(bits);
+    const float value = f16_to_float(low);
+    EXPECT_EQ(float_to_f16(value), low);
+    EXPECT_EQ(float_to_f16(-value), low | 0x8000u);
+    if (bits + 1 == 0x7c00u) break;
+    const float next = f16_to_float(static_cast<uint16_t>(bits + 1));
+    const float middle = value + (next - value) / 2;  // exact
+    EXPECT_EQ(float_to_f16(middle), (bits & 1u) != 0 ? bits + 1 : bits) << bits;
+    EXPECT_EQ(float_to_f16(std::nextafter(middle, next)), bits + 1) << bits;
+    EXPECT_EQ(float_to_f16(std::nextafter(middle, value)), bits) << bits;
+  }
+  EXPECT_EQ(float_to_f16(65519.996f), 0x7bff);
+  EXPECT_EQ(float_to_f16(65520.0f), 0x7c00);
+}
+
 TEST(Float16, Bf16RoundsToNearestEven) {
   EXPECT_EQ(float_to_bf16(1.0f), 0x3f80);
   EXPECT_EQ(float_to_bf16(std::bit_cast<float>(0x3f808000u)), 0x3f80);  // tie, even below
@@ -82,6 +99,14 @@ TEST(Digest, Sha256OfTheStandardExample) {
   const std::string text = "abc";  // FIPS 180-4, example B.1
   EXPECT_EQ(to_hex(sha256(std::as_bytes(std::span(text)))),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(Digest, PiecesGiveTheSameAsTheWhole) {
+  const std::string text(100'000, 'x');
+  const auto bytes = std::as_bytes(std::span(text));
+  Xxh3Stream stream;
+  for (size_t i = 0; i < bytes.size(); i += 777) stream.update(bytes.subspan(i, std::min<size_t>(777, bytes.size() - i)));
+  EXPECT_EQ(stream.digest(), xxh3_128(bytes));
 }
 
 TEST(MappedFile, SaysWhatIsWrong) {
@@ -129,6 +154,14 @@ TEST(TextTable, AlignsColumns) {
   EXPECT_EQ(table.to_string(), "name     bytes\n-------  -----\nweights     12\nkv        3456\n");
   EXPECT_EQ(format_bytes(269e6), "269.0 MB");
   EXPECT_EQ(format_ns(1250), "1.25 us");
+}
+
+TEST(Digest, OfPartsIsTheDigestOfTheWhole) {
+  std::vector<std::byte> bytes(1000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
+  const std::span<const std::byte> all(bytes);
+  EXPECT_EQ(xxh3_128_joined({all.first(3), all.subspan(3, 0), all.subspan(3)}), xxh3_128(all));
+  EXPECT_FALSE(xxh3_128_joined({all.first(3), all.subspan(4)}) == xxh3_128(all));
 }
 
 }  // namespace

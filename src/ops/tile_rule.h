@@ -1,19 +1,21 @@
-// How an operator is cut into tiles, and what a tile reads and writes. Mandatory for every operator: the tile graph's edges, the schedule's waits, the
-// checker and the reference machine all rest on it. It is stated over packets' terms (operands' shapes and immediates), not over the graph, so that
-// the same function serves the compiler and whoever reads a bundle's bytes.
+// How an operator is cut into tiles, and what a tile reads and writes. Mandatory for every operator: the tile
+// graph's edges, the schedule's waits, the checker and the reference machine all rest on it. It is stated
+// over packets' terms (operands' shapes and immediates), not over the graph, so that the same function serves
+// the compiler and whoever reads a bundle's bytes.
 //
-// A tile is (row tile r, column tile c): rows [r * row_tile, ...) and columns [c * tile_cols, ...) of the operator's output. How many row
-// tiles there are is known when the step begins; column tiles are counted at compile time.
+// A tile is (row tile r, column tile c): rows [r * row_tile, ...) and columns [c * tile_cols, ...) of the
+// operator's output. How many row tiles there are is known when the step begins; column tiles are counted at
+// compile time.
 #pragma once
+
+#include "abi/op.h"
+#include "abi/packet.h"
+#include "abi/tensor.h"
 
 #include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
-
-#include "abi/op.h"
-#include "abi/packet.h"
-#include "abi/tensor.h"
 
 namespace plow {
 
@@ -48,11 +50,23 @@ struct Access {
 
 struct TileRule {
   Op op;
-  // Legal tile widths are the multiples of this many output columns (or the whole width when this is at least as wide).
+  uint32_t n_operands;  // inputs and the output
+  // Legal tile widths are the multiples of this many output columns (or the whole width when this is at least
+  // as wide). 0 when the operands' shapes or the attributes do not fit the operator: of a graph that
+  // verifies, never; of a bundle's bytes, a reason to refuse it. REQUIRES n_operands operands.
   uint32_t (*column_unit)(const OpInstance& instance);
-  // Appends what the tile of output columns [col_begin, col_end) reads and writes.
-  void (*footprint)(const OpInstance& instance, uint32_t col_begin, uint32_t col_end, std::vector<Access>& out);
+  // Appends what the tile of output columns [col_begin, col_end) reads and writes; everything lies inside the
+  // operands. REQUIRES column_unit() != 0, col_begin a multiple of it, col_begin < col_end <= output().cols,
+  // and col_end a multiple of it or output().cols.
+  void (*footprint)(const OpInstance& instance, uint32_t col_begin, uint32_t col_end,
+                    std::vector<Access>& out);
 };
+
+// What the row tiles of an operator count: its output's rows; of kv_append, whose output is the KV state, its
+// keys' rows.
+inline Rows instance_rows(const OpInstance& instance) {
+  return instance.op == Op::kKvAppend ? instance.operands.front().row_kind : instance.output().row_kind;
+}
 
 // Null for leaves and protocol packets.
 const TileRule* tile_rule(Op op);

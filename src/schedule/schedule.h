@@ -10,6 +10,7 @@
 #include "abi/packet.h"
 #include "base/error.h"
 #include "base/ids.h"
+#include "cost/part.h"
 #include "tile/tile_graph.h"
 
 namespace plow {
@@ -53,6 +54,7 @@ struct Schedule {
 
 struct ScheduleOptions {
   uint32_t n_workers = 1;
+  const Part* part = nullptr;  // whose times are predicted
 };
 
 Schedule schedule_tiles(const OpGraph& graph, const TileGraph& tiles, const ScheduleOptions& options);

@@ -1,0 +1,101 @@
+#include "console/bundle_dir.h"
+
+#include <fcntl.h>
+#include <simdjson.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/mapped_file.h"
+#include "base/text_table.h"
+
+namespace plow {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr size_t kMaxWeightsJson = size_t{64} << 20;  // a tensor takes some 200 bytes of it
+
+// Names from weights.json. They are for people only, so a file that cannot be read leaves them as they are.
+void read_names(const fs::path& weights_json, BundleDir& bundle) {
+  const auto text = read_text_file(weights_json, kMaxWeightsJson);
+  if (!text.ok()) return;
+  simdjson::dom::parser parser;
+  simdjson::dom::element document;
+  if (parser.parse(*text).get(document) != simdjson::SUCCESS) return;
+  std::string_view value;
+  if (document["served_name"].get(value) == simdjson::SUCCESS) bundle.name = value;
+  if (document["architecture"].get(value) == simdjson::SUCCESS) bundle.architecture = value;
+}
+
+Error write_error(const fs::path& path, int error) {
+  const std::string message = fmt::format("cannot write {}: {}", path.string(), std::strerror(error));
+  return error == ENOSPC || error == EDQUOT ? does_not_fit(message + ". Free some space or choose another file.")
+                                            : input_error(message + ". Choose another file.");
+}
+
+}  // namespace
+
+Result<BundleDir> open_bundle_dir(const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    return input_error(fmt::format("{}: there is no such bundle. plowc makes one: plowc --hf-dir CHECKPOINT --out {}",
+                                   path.string(), path.string()));
+  }
+  const fs::path model = path / "model.pkt";
+  if (!fs::exists(model, error)) {
+    if (fs::exists(path / "config.json", error) || path.extension() == ".gguf") {
+      return input_error(fmt::format("{} is a checkpoint, not a bundle. Compile it first: plowc --hf-dir {} --out BUNDLE",
+                                     path.string(), path.string()));
+    }
+    return input_error(fmt::format("{} is not a bundle: it has no model.pkt. Give the directory that plowc wrote.",
+                                   path.string()));
+  }
+  PLOW_TRY(BundleFile file, BundleFile::open(model));
+  const fs::path absolute = fs::absolute(path).lexically_normal();
+  const fs::path& named = absolute.has_filename() ? absolute : absolute.parent_path();
+  BundleDir bundle{path, std::move(file), named.filename().string(), ""};
+  read_names(path / "weights.json", bundle);
+  return bundle;
+}
+
+std::string memory_table(const MemoryPlan& plan) {
+  TextTable table({"what", ">bytes", ">"});
+  const auto add = [&table](const char* what, uint64_t bytes) {
+    table.add_row({what, std::to_string(bytes), format_bytes(static_cast<double>(bytes))});
+  };
+  add("weights", plan.weights);
+  add("KV cache", plan.kv);
+  add("activations", plan.arena);
+  add("counters", plan.counters);
+  add("step descriptors", plan.step);
+  add("scratch of the workers", plan.scratch);
+  add("total", plan.total());
+  return table.to_string();
+}
+
+Status write_whole_file(const fs::path& path, std::string_view text) {
+  const fs::path partial = path.string() + fmt::format(".partial-{}", ::getpid());
+  const int fd = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return write_error(path, errno);
+  int failed = 0;
+  while (!text.empty() && failed == 0) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n >= 0) {
+      text.remove_prefix(static_cast<size_t>(n));
+    } else if (errno != EINTR) {
+      failed = errno;
+    }
+  }
+  if (::close(fd) != 0 && failed == 0) failed = errno;
+  if (failed == 0 && ::rename(partial.c_str(), path.c_str()) != 0) failed = errno;
+  if (failed != 0) {
+    ::unlink(partial.c_str());
+    return write_error(path, failed);
+  }
+  return {};
+}
+
+}  // namespace plow

@@ -1,0 +1,189 @@
+// plowc: checkpoint -> bundle, and what is in a bundle. Only the command line is here.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "console/command_line.h"
+#include "console/host.h"
+#include "plowc/compile_command.h"
+#include "plowc/explain_command.h"
+
+namespace plow {
+
+namespace {
+
+struct Arguments {
+  // compile
+  std::string checkpoint, positional, out;
+  std::string arch, kv_dtype = "bf16", weight_dtype;
+  CompileOptions compile;
+  std::vector<std::string> no_rewrite;
+  bool json = false, list_archs = false, list_gpus = false;
+  // explain and viz
+  std::string bundle, other, stage, packet, page;
+};
+
+constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+
+std::vector<std::string> arch_names() {
+  return {
+#define PLOW_ISA(number, Name, text, vendor) text,
+#include "abi/isas.def"
+  };
+}
+
+Isa arch_of(const std::string& name) {
+#define PLOW_ISA(number, Name, text, vendor) \
+  if (name == (text)) return Isa::k##Name;
+#include "abi/isas.def"
+  PLOW_CHECK(false, "{} is not in isas.def", name);
+}
+
+// The instruction set of the machine that this program runs on; empty when plow has no interpreter for it.
+constexpr const char* kLocalArch =
+#if defined(__x86_64__)
+    "x86-64";
+#else
+    "";
+#endif
+
+void print_archs(bool gpus) {
+  size_t listed = 0;
+  const auto print = [&](const char* name, std::string_view vendor) {
+    if (gpus == (vendor == "cpu")) return;
+    fmt::print("{}{}\n", name, std::string_view(name) == kLocalArch ? "  (this machine)" : "");
+    ++listed;
+  };
+#define PLOW_ISA(number, Name, text, vendor) print(text, vendor);
+#include "abi/isas.def"
+  if (listed == 0) fmt::print("This build of plowc compiles for no GPU. See --list-archs.\n");
+}
+
+void add_compile_options(CLI::App& app, Arguments& a) {
+  app.add_option("DIR", a.positional, "The checkpoint: a directory with config.json and safetensors, or a .gguf file");
+  app.add_option("--hf-dir", a.checkpoint, "The same, by name");
+  app.add_option("--out", a.out, "The bundle's directory [NAME.plow, here]");
+  app.add_option("--arch", a.arch, "Instruction set to compile for [this machine's]")->check(CLI::IsMember(arch_names()));
+  app.add_option("--max-ctx", a.compile.max_context, "Tokens that a sequence may have")
+      ->check(CLI::Range(1u, kMost))->capture_default_str();
+  app.add_option("--slots", a.compile.max_slots, "Sequences that may be in the cache at once")
+      ->check(CLI::Range(1u, 65535u))->capture_default_str();
+  app.add_option("--chunk", a.compile.chunk_rows, "Most rows of a step that processes prompts")
+      ->check(CLI::Range(1u, 65535u))->capture_default_str();
+  a.compile.n_workers = 0;
+  app.add_option("--workers", a.compile.n_workers, "Cores that run packets [all that this process may use]")
+      ->check(CLI::Range(1u, 65535u));
+  app.add_option("--kv-dtype", a.kv_dtype, "Type of keys and values in the cache")
+      ->check(CLI::IsMember({"f32", "bf16"}))->capture_default_str();
+  app.add_option("--weight-dtype", a.weight_dtype, "Type of the matrices [as in the checkpoint; bf16 when it is quantised]")
+      ->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--served-name", a.compile.served_name, "Name of the model for those who use it [the checkpoint's]");
+  app.add_flag("--no-rewrite{}", a.no_rewrite, "Switch the rewriter off, or one of its rules (--no-rewrite=RULE, may be repeated)");
+  app.add_flag("--force", a.compile.replace, "Replace a bundle that is there already");
+  app.add_flag("--json", a.json, "Print events as JSON, one object a line");
+  app.add_flag("--list-archs", a.list_archs, "List the instruction sets that plowc compiles for, and stop");
+  app.add_flag("--list-gpus", a.list_gpus, "List the GPUs that plowc compiles for, and stop");
+}
+
+struct Commands {
+  CLI::App *explain, *why, *diff, *viz;
+};
+
+Commands add_commands(CLI::App& app, Arguments& a) {
+  Commands commands{};
+  commands.explain = app.add_subcommand("explain", "Print a stage of a bundle, where a packet comes from, or how two bundles differ");
+  commands.explain->add_option("BUNDLE", a.bundle, "The bundle's directory");
+  commands.explain->add_option("--stage", a.stage, "Which stage of the road to print")->check(CLI::IsMember(stage_names()));
+  commands.explain->footer(
+      "Examples:\n  plowc explain model.plow --stage schedule\n  plowc explain why model.plow 0:17\n  plowc explain diff a.plow b.plow");
+  commands.why = commands.explain->add_subcommand("why", "Packet -> tile -> operator -> tensors; what it waits for and who signals that");
+  commands.why->add_option("BUNDLE", a.bundle, "The bundle's directory")->required();
+  commands.why->add_option("PACKET", a.packet, "PROGRAM:PACKET, or PROGRAM:WORKER:INDEX")->required();
+  commands.diff = commands.explain->add_subcommand("diff", "Compare stage by stage, stop at the first difference (exit code 1)");
+  commands.diff->add_option("A", a.bundle, "A bundle's directory")->required();
+  commands.diff->add_option("B", a.other, "Another")->required();
+  commands.viz = app.add_subcommand("viz", "Write a page that shows the schedule; it needs no network");
+  commands.viz->add_option("BUNDLE", a.bundle, "The bundle's directory")->required();
+  commands.viz->add_option("-o,--output", a.page, "The page to write")->required();
+  return commands;
+}
+
+std::filesystem::path default_out(const std::filesystem::path& checkpoint) {
+  std::filesystem::path named = std::filesystem::absolute(checkpoint).lexically_normal();
+  if (!named.has_filename()) named = named.parent_path();
+  return (named.extension() == ".gguf" ? named.stem() : named.filename()).string() + ".plow";
+}
+
+DType dtype_of(const std::string& name) { return name == "f32" ? DType::kF32 : DType::kBf16; }
+
+Result<int> run_compile(Arguments& a) {
+  if (!a.checkpoint.empty() && !a.positional.empty()) {
+    return usage_error(fmt::format("two checkpoints were given, {} and {}. Give one.", a.positional, a.checkpoint));
+  }
+  if (a.checkpoint.empty()) a.checkpoint = a.positional;
+  if (a.checkpoint.empty()) return usage_error("no checkpoint was given. Try: plowc --hf-dir DIR --out BUNDLE, or plowc --help.");
+  if (a.arch.empty()) a.arch = kLocalArch;
+  if (a.arch.empty()) return usage_error("there is no interpreter for this machine. Give --arch; --list-archs lists them.");
+  a.compile.isa = arch_of(a.arch);
+  a.compile.checkpoint = a.checkpoint;
+  a.compile.out = a.out.empty() ? default_out(a.checkpoint) : std::filesystem::path(a.out);
+  if (a.compile.n_workers == 0) a.compile.n_workers = read_host_facts().cores;
+  a.compile.kv_dtype = dtype_of(a.kv_dtype);
+  if (!a.weight_dtype.empty()) a.compile.weight_dtype = dtype_of(a.weight_dtype);
+  for (const std::string& rule : a.no_rewrite) {
+    if (rule.empty()) {
+      a.compile.rewrite = false;
+    } else {
+      a.compile.disabled_rules.push_back(rule);
+    }
+  }
+  PLOW_TRY_STATUS(compile_command(a.compile, a.json));
+  return 0;
+}
+
+Result<int> dispatch(const Commands& commands, Arguments& a) {
+  if (commands.diff->parsed()) return explain_diff(a.bundle, a.other);
+  if (commands.why->parsed()) {
+    PLOW_TRY_STATUS(explain_why(a.bundle, a.packet));
+  } else if (commands.explain->parsed()) {
+    if (a.bundle.empty() || a.stage.empty()) {
+      return usage_error("explain needs a bundle and --stage, or one of why and diff. Run 'plowc explain --help' for examples.");
+    }
+    PLOW_TRY_STATUS(explain_stage(a.bundle, a.stage));
+  } else if (commands.viz->parsed()) {
+    PLOW_TRY_STATUS(write_viz(a.bundle, a.page));
+  } else if (a.list_archs || a.list_gpus) {
+    print_archs(a.list_gpus);
+  } else {
+    return run_compile(a);
+  }
+  return 0;
+}
+
+int run_plowc(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("Compiles a language model's checkpoint into a bundle of packets that plowrt runs.", "plowc");
+  app.set_version_flag("--version", fmt::format("plowc {} (bundle format {})", PLOW_VERSION, kAbiVersion));
+  app.footer(
+      "Every option can be given as an environment variable: PLOW_MAX_CTX for --max-ctx.\n"
+      "Exit codes: 0, 2 usage, 3 input, 4 does not fit, 5 device, 6 verification.\n\n"
+      "Examples:\n"
+      "  plowc --hf-dir SmolLM2-135M-Instruct --arch x86-64 --max-ctx 2048 --out smollm2.plow\n"
+      "  plowc model.gguf --kv-dtype f32\n"
+      "  plowc explain smollm2.plow --stage tiles\n"
+      "  plowc viz smollm2.plow -o schedule.html");
+  add_compile_options(app, arguments);
+  const Commands commands = add_commands(app, arguments);
+  read_environment(app);
+  return run_command_line(app, argc, argv, [&] { return dispatch(commands, arguments); });
+}
+
+}  // namespace
+
+}  // namespace plow
+
+int main(int argc, char** argv) { return plow::run_plowc(argc, argv); }

@@ -1,0 +1,16 @@
+# Writes OUTPUT, a C++ file that holds the text of INPUT as a raw string. Run by plow_embed().
+get_filename_component(name ${INPUT} NAME)
+string(REGEX MATCHALL "[a-z0-9]+" words ${name})
+set(symbol k)
+foreach(word IN LISTS words)
+  string(SUBSTRING ${word} 0 1 first)
+  string(SUBSTRING ${word} 1 -1 rest)
+  string(TOUPPER ${first} first)
+  string(APPEND symbol ${first}${rest})
+endforeach()
+file(READ ${INPUT} text)
+if(text MATCHES "\\)plow_text\"")
+  message(FATAL_ERROR "${INPUT} holds the end of a raw string")
+endif()
+file(WRITE ${OUTPUT} "#include <string_view>\n\nnamespace plow {\nextern const std::string_view ${symbol};
+const std::string_view ${symbol} = R\"plow_text(${text})plow_text\";\n}  // namespace plow\n")

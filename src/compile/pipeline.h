@@ -1,0 +1,88 @@
+// The compiler's table of contents: checkpoint -> OpGraph -> (rewrite) OpGraph -> TileGraph -> Schedule -> PacketStream -> Bundle.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "abi/header.h"
+#include "base/error.h"
+#include "bundle/bundle.h"
+#include "checkpoint/checkpoint.h"
+#include "graph/graph.h"
+#include "schedule/schedule.h"
+#include "tile/tile_graph.h"
+
+namespace plow {
+
+struct CompileOptions {
+  std::filesystem::path checkpoint;   // a directory with config.json and safetensors, or a .gguf file
+  std::filesystem::path out;          // the bundle's directory; appears whole or not at all
+  bool replace = false;               // an existing bundle may be replaced
+  Isa isa = Isa::kX86_64;
+  uint32_t n_workers = 1;
+  uint32_t max_context = 2048;        // positions a sequence
+  uint32_t max_slots = 16;            // sequences at once
+  uint32_t chunk_rows = 512;          // most rows of a step of the many-rows program
+  DType kv_dtype = DType::kBf16;
+  std::optional<DType> weight_dtype;  // matrices; unset: as the checkpoint has them (bf16 for quantised GGUF)
+  std::string served_name;            // empty: the checkpoint's directory name
+  std::vector<std::string> disabled_rules;  // of the rewriter
+  bool rewrite = true;
+};
+
+// What is known before the work starts.
+struct CompileSummary {
+  std::string architecture;
+  std::string served_name;
+  uint32_t n_layers = 0, hidden = 0, vocab = 0;
+  uint64_t parameters = 0;
+  uint64_t checkpoint_bytes = 0;
+  uint64_t tape_bytes = 0;
+  std::string weight_dtypes;  // "bf16", or "bf16, f32"
+  uint32_t declared_context = 0;  // of the checkpoint
+  MemoryPlan memory;              // at max_slots sequences of max_context
+};
+
+// Told how far a compile is. Calls come from the compiling thread, `done` grows from 0 to `total` (bytes or items) within a stage.
+class ProgressSink {
+ public:
+  virtual ~ProgressSink() = default;
+  virtual void summary(const CompileSummary& summary) = 0;
+  virtual void stage(std::string_view name, uint64_t done, uint64_t total) = 0;
+  // Asked between pieces of work; true stops the compile, which then leaves nothing behind.
+  virtual bool cancelled() const = 0;
+};
+
+struct CompileResult {
+  uint64_t packets = 0, tape_bytes = 0, model_bytes = 0;
+  double predicted_decode_ns = 0;
+  std::string digest;  // of model.pkt
+};
+
+// Compiles and writes the bundle. Errors: by class, nothing half-written.
+Result<CompileResult> compile_model(const CompileOptions& options, ProgressSink& progress);
+
+// The stages between graph and packets for one program, re-derivable from what a bundle holds (explain, viz and reschedule use it).
+struct ProgramStages {
+  TileGraph tiles;
+  Schedule schedule;
+  ProgramTables tables;
+};
+
+// All programs of a bundle for a graph that has been rewritten: few rows first, then many.
+Result<std::vector<ProgramStages>> build_programs(const OpGraph& graph, Isa isa, uint32_t n_workers, uint32_t chunk_rows,
+                                                  uint32_t max_slots);
+
+// The graph and the stages of a bundle, derived again from its graph text and header. Errors (kVerification) when the packets that come out are not
+// the bundle's own.
+struct BundleStages {
+  OpGraph graph;
+  std::vector<ProgramStages> programs;
+};
+Result<BundleStages> derive_stages(const BundleFile& bundle);
+
+}  // namespace plow

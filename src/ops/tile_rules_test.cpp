@@ -1,0 +1,126 @@
+#include "ops/tile_rule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace plow {
+namespace {
+
+struct Case {
+  Op op;
+  std::vector<OperandShape> operands;
+  std::array<uint32_t, kPacketImmediates> attributes{};
+};
+
+constexpr OperandShape fixed(uint32_t rows, uint32_t cols) { return {Rows::kFixed, rows, cols}; }
+constexpr OperandShape tokens(uint32_t cols) { return {Rows::kTokens, 0, cols}; }
+constexpr OperandShape samples(uint32_t cols) { return {Rows::kSamples, 0, cols}; }
+
+// One instance of every operator, of random sizes.
+std::vector<Case> random_cases(std::mt19937& random) {
+  const auto pick = [&](uint32_t least, uint32_t most) {
+    return least + static_cast<uint32_t>(random() % (most - least + 1));
+  };
+  const uint32_t n = pick(1, 100), k = pick(1, 100), vocab = pick(1, 50);
+  const uint32_t head_dim = 2 * pick(1, 20), kv_heads = pick(1, 4), heads = kv_heads * pick(1, 4);
+  const uint32_t kv = kv_heads * head_dim, q = heads * head_dim;
+  const uint32_t half = pick(1, head_dim / 2);
+  return {
+      {Op::kEmbed, {fixed(vocab, n), tokens(1), tokens(n)}},
+      {Op::kScale, {tokens(n), tokens(n)}},
+      {Op::kRmsNorm, {tokens(q), fixed(1, head_dim), tokens(q)}, {0, 0, head_dim}},
+      {Op::kLinear, {tokens(k), fixed(n, k), tokens(n)}},
+      {Op::kBiasAdd, {tokens(n), fixed(1, n), tokens(n)}},
+      {Op::kRopeTable, {fixed(1, half), tokens(1), tokens(2 * half)}},
+      {Op::kRope, {tokens(q), tokens(2 * half), tokens(q)}, {head_dim}},
+      {Op::kKvAppend, {tokens(kv), tokens(kv), fixed(1, kv), fixed(1, kv)}, {head_dim}},
+      {Op::kAttention, {tokens(q), fixed(1, kv), tokens(q)}, {head_dim}},
+      {Op::kAdd, {samples(n), samples(n), samples(n)}},
+      {Op::kGlu, {tokens(n), tokens(n), tokens(n)}},
+      {Op::kGatherRows, {tokens(n), samples(1), samples(n)}},
+      {Op::kSoftCap, {samples(n), samples(n)}},
+      {Op::kSample, {samples(n), samples(1)}},
+  };
+}
+
+OpInstance instance_of(const Case& c) { return {c.op, c.attributes, c.operands}; }
+
+// The rows that a footprint may name by kTile: a tensor with the operator's rows, or the KV state, which is
+// written by row.
+bool has_tile_rows(const OpInstance& instance, const Access& access) {
+  const OperandShape& operand = instance.operands[access.operand];
+  return operand.row_kind == instance_rows(instance) || (instance.op == Op::kKvAppend && access.writes);
+}
+
+void expect_inside(const OpInstance& instance, const Access& access) {
+  ASSERT_LT(access.operand, instance.operands.size());
+  const OperandShape& operand = instance.operands[access.operand];
+  EXPECT_LT(access.col_begin, access.col_end);
+  EXPECT_LE(access.col_end, operand.cols);
+  if (access.rows == RowAccess::kTile) {
+    EXPECT_TRUE(has_tile_rows(instance, access)) << op_name(instance.op);
+  }
+  if (access.rows == RowAccess::kFixed) {
+    EXPECT_EQ(operand.row_kind, Rows::kFixed);
+    EXPECT_LT(access.row_begin, access.row_end);
+    EXPECT_LE(access.row_end, operand.rows);
+  }
+  EXPECT_EQ(access.writes, access.operand + 1u == instance.operands.size());
+}
+
+TEST(TileRules, EveryOperatorHasARuleOfItsOwnNumberAndNothingElseHas) {
+#define PLOW_LEAF(number, Name, text) EXPECT_EQ(tile_rule(Op::k##Name), nullptr) << #text;
+#define PLOW_PROTOCOL(number, Name, text) EXPECT_EQ(tile_rule(Op::k##Name), nullptr) << #text;
+#define PLOW_OP(number, Name, text)           \
+  ASSERT_NE(tile_rule(Op::k##Name), nullptr); \
+  EXPECT_EQ(tile_rule(Op::k##Name)->op, Op::k##Name);
+#include "abi/ops.def"
+  EXPECT_EQ(tile_rule(static_cast<Op>(999)), nullptr);
+}
+
+TEST(TileRules, TilesOfAnyLegalWidthWriteEachColumnOnceAndStayInsideTheOperands) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 300; ++round) {
+    for (const Case& c : random_cases(random)) {
+      const OpInstance instance = instance_of(c);
+      const TileRule& rule = *tile_rule(c.op);
+      ASSERT_EQ(rule.n_operands, c.operands.size()) << op_name(c.op);
+      const uint32_t unit = rule.column_unit(instance);
+      ASSERT_GT(unit, 0u) << op_name(c.op);
+      const uint32_t cols = instance.output().cols;
+      const uint32_t width = unit * (1 + static_cast<uint32_t>(random() % 3));
+      std::vector<int> written(cols, 0);
+      for (uint32_t begin = 0; begin < cols; begin += width) {
+        std::vector<Access> accesses;
+        rule.footprint(instance, begin, std::min(cols, begin + width), accesses);
+        for (const Access& access : accesses) {
+          expect_inside(instance, access);
+          if (!access.writes) continue;
+          for (uint32_t col = access.col_begin; col < access.col_end; ++col) ++written[col];
+        }
+      }
+      EXPECT_EQ(std::count(written.begin(), written.end(), 1), cols) << op_name(c.op);
+    }
+  }
+}
+
+TEST(TileRules, AnInstanceWhoseShapesDoNotFitHasNoColumnUnit) {
+  std::mt19937 random(2);
+  for (const Case& good : random_cases(random)) {
+    Case wide = good;
+    wide.operands.front().cols += 1;
+    EXPECT_TRUE(good.op == Op::kSample || tile_rule(good.op)->column_unit(instance_of(wide)) == 0)
+        << op_name(good.op);
+    Case empty = good;
+    for (OperandShape& operand : empty.operands) operand.cols = 0;
+    empty.attributes = {};
+    const TileRule& rule = *tile_rule(good.op);
+    const uint32_t unit = rule.column_unit(instance_of(empty));  // must not divide by zero
+    EXPECT_TRUE(unit == 0 || instance_of(empty).output().cols == 0);
+  }
+}
+
+}  // namespace
+}  // namespace plow

@@ -1,0 +1,46 @@
+// The tape: every weight and constant of a model, once, in the order in which a step first uses it. Its layout does not depend on the number of workers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "abi/tensor.h"
+#include "graph/graph.h"
+
+namespace plow {
+
+struct TapeTensor {
+  NodeId node;
+  uint64_t offset = 0;  // a multiple of kTapeAlignment
+  uint64_t bytes = 0;
+  uint32_t rows = 0, cols = 0;
+  DType dtype = DType::kF32;
+  Layout layout = Layout::kRowMajor;
+};
+
+struct TapePlan {
+  std::vector<TapeTensor> tensors;
+  std::vector<uint32_t> of_node;  // by graph node: index into tensors, or kNoSource
+  uint64_t bytes = 0;
+};
+
+// A page, so that a tensor can be mapped and advised on alone.
+constexpr uint64_t kTapeAlignment = 4096;
+
+// Rows that a group of Layout::kRows16Pairs has, and columns of a pair.
+constexpr uint32_t kRowGroup = 16;
+constexpr uint32_t kColumnPair = 2;
+
+TapePlan plan_tape(const OpGraph& graph);
+
+// Bytes of a matrix in a layout; a row-major row has no padding.
+uint64_t layout_bytes(Layout layout, DType dtype, uint32_t rows, uint32_t cols);
+
+// Writes rows [first_row, first_row + n_rows) of a tensor, given as floats [n_rows, cols], to `out`: the bytes of exactly these rows (whole row
+// groups; missing rows and columns are zeros). REQUIRES for kRows16Pairs: first_row is a multiple of 16, and n_rows too unless they are the last;
+// out.size() == layout_bytes(layout, dtype, n_rows, cols). Values are rounded to nearest even where the dtype has fewer bits.
+void pack_rows(const TapeTensor& tensor, uint32_t n_rows, const float* values, std::span<std::byte> out);
+
+}  // namespace plow

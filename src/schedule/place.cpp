@@ -1,0 +1,167 @@
+#include "schedule/place.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "cost/cost.h"
+#include "graph/op_def.h"
+
+namespace plow {
+
+namespace {
+
+// Positions of context that attention is assumed to read when times are predicted at compile time; lengths are known only when a step runs.
+constexpr double kAssumedContext = 1024;
+
+// The load of a whole operator in a step of the program's typical size: one row for a program of few rows, all for one of many.
+Load load_of(const OpGraph& graph, const TileGraph& tiles, const TileOp& op) {
+  const Node& node = graph.node(op.from);
+  const OpDef& def = op_def(node.op);
+  std::vector<ValueType> inputs;
+  for (const NodeId input : graph.inputs_of(op.from)) inputs.push_back({graph.node(input).dtype, graph.node(input).shape});
+  const bool many = tiles.shape.max_rows > tiles.shape.token_row_tile;
+  const double tokens = many ? tiles.shape.max_rows : 1;
+  const Work work = def.work(inputs, {node.dtype, node.shape}, node.attributes, tokens, 1);
+  Load load;
+  load.bytes = work.weight_bytes + work.kv_bytes_per_position * kAssumedContext;
+  load.flops = work.flops;
+  load.elements = work.activation_bytes / sizeof(float);
+  return load;
+}
+
+Load share_of(const Load& load, double share) { return {load.bytes * share, load.flops * share, load.elements * share}; }
+
+class Placer {
+ public:
+  Placer(const OpGraph& graph, const TileGraph& tiles, const Part& part, uint32_t n_workers)
+      : graph_(graph), tiles_(tiles), part_(part), n_workers_(n_workers), free_ns_(n_workers, 0.0) {
+    result_.tasks_of_op.resize(tiles.ops.size());
+    result_.queue_length.assign(n_workers, 0);
+  }
+
+  Placement run() {
+    measure_ops();
+    // Among the operators whose producers are placed, the one with the longest chain of work behind it comes first; ties by order.
+    const auto later = [&](uint32_t a, uint32_t b) { return rank_[a] != rank_[b] ? rank_[a] < rank_[b] : a > b; };
+    std::priority_queue<uint32_t, std::vector<uint32_t>, decltype(later)> ready(later);
+    std::vector<uint32_t> missing(tiles_.ops.size());
+    for (uint32_t o = 0; o < tiles_.ops.size(); ++o) {
+      missing[o] = static_cast<uint32_t>(producers_[o].size());
+      if (missing[o] == 0) ready.push(o);
+    }
+    while (!ready.empty()) {
+      const uint32_t op = ready.top();
+      ready.pop();
+      place(op);
+      for (const uint32_t consumer : consumers_[op]) {
+        if (--missing[consumer] == 0) ready.push(consumer);
+      }
+    }
+    result_.makespan_ns = *std::max_element(free_ns_.begin(), free_ns_.end());
+    return std::move(result_);
+  }
+
+ private:
+  void measure_ops() {
+    const size_t n = tiles_.ops.size();
+    producers_.resize(n);
+    consumers_.resize(n);
+    for (uint32_t o = 0; o < n; ++o) {
+      loads_.push_back(load_of(graph_, tiles_, tiles_.ops[o]));
+      for (const NodeId input : graph_.inputs_of(tiles_.ops[o].from)) {
+        const TileOpId producer = tiles_.op_of_node[input.value];
+        if (!producer.valid()) continue;
+        auto& list = producers_[o];
+        if (std::find(list.begin(), list.end(), producer.value) != list.end()) continue;
+        list.push_back(producer.value);
+        consumers_[producer.value].push_back(o);
+      }
+    }
+    rank_.assign(n, 0.0);
+    for (size_t o = n; o-- > 0;) {
+      double behind = 0;
+      for (const uint32_t consumer : consumers_[o]) behind = std::max(behind, rank_[consumer] + part_.hop_ns);
+      rank_[o] = behind + load_ns(part_, share_of(loads_[o], 1.0 / std::min(tiles_.ops[o].n_tiles, n_workers_)));
+    }
+  }
+
+  // When the operator's inputs are there for a task on `worker`. Whole producers: a task may need less, which only starts it earlier.
+  double inputs_ready_ns(uint32_t op, uint32_t worker) const {
+    double ready = 0;
+    for (const uint32_t producer : producers_[op]) {
+      for (const uint32_t task : result_.tasks_of_op[producer]) {
+        const Task& t = result_.tasks[task];
+        ready = std::max(ready, t.end_ns + (t.worker == worker ? 0.0 : part_.hop_ns));
+      }
+    }
+    return ready;
+  }
+
+  double start_ns(uint32_t op, uint32_t worker) const { return std::max(free_ns_[worker], inputs_ready_ns(op, worker)); }
+
+  void add_task(uint32_t op, uint32_t worker, uint32_t first_tile, uint32_t n_tiles, uint32_t row_first, uint32_t row_stride) {
+    const double share = double{1} * n_tiles / tiles_.ops[op].n_tiles / row_stride;
+    Task task;
+    task.op = TileOpId(op);
+    task.worker = worker;
+    task.first_tile = first_tile;
+    task.n_tiles = n_tiles;
+    task.row_first = row_first;
+    task.row_stride = row_stride;
+    task.start_ns = start_ns(op, worker);
+    task.end_ns = task.start_ns + load_ns(part_, share_of(loads_[op], share));
+    free_ns_[worker] = task.end_ns;
+    result_.tasks_of_op[op].push_back(static_cast<uint32_t>(result_.tasks.size()));
+    result_.tasks.push_back(task);
+    result_.queue_index.push_back(result_.queue_length[worker]++);
+  }
+
+  // Columns are shared out in equal runs, run i to worker i: operators of the same width then lie on the same workers, and
+  // element-wise ones need no wait. What has one column tile is shared out by rows if it may have several row tiles.
+  void place(uint32_t op) {
+    const TileOp& tile_op = tiles_.ops[op];
+    const uint32_t pieces = std::min(tile_op.n_tiles, n_workers_);
+    if (pieces > 1) {
+      for (uint32_t i = 0; i < pieces; ++i) {
+        const uint32_t first = static_cast<uint32_t>(uint64_t{i} * tile_op.n_tiles / pieces);
+        const uint32_t last = static_cast<uint32_t>(uint64_t{i + 1} * tile_op.n_tiles / pieces);
+        add_task(op, i, first, last - first, 0, 1);
+      }
+      return;
+    }
+    const uint32_t row_pieces = std::min(max_row_tiles(tiles_.shape, tile_op.row_kind), n_workers_);
+    if (row_pieces > 1) {
+      for (uint32_t i = 0; i < row_pieces; ++i) add_task(op, i, 0, tile_op.n_tiles, i, row_pieces);
+      return;
+    }
+    uint32_t best = 0;
+    for (uint32_t w = 1; w < n_workers_; ++w) {
+      if (start_ns(op, w) < start_ns(op, best)) best = w;
+    }
+    add_task(op, best, 0, tile_op.n_tiles, 0, 1);
+  }
+
+  const OpGraph& graph_;
+  const TileGraph& tiles_;
+  const Part& part_;
+  uint32_t n_workers_;
+  std::vector<double> free_ns_;
+  std::vector<Load> loads_;
+  std::vector<double> rank_;
+  std::vector<std::vector<uint32_t>> producers_, consumers_;
+  Placement result_;
+};
+
+}  // namespace
+
+uint32_t max_row_tiles(const ProgramShape& shape, Rows rows) {
+  if (rows == Rows::kTokens) return (shape.max_rows + shape.token_row_tile - 1) / shape.token_row_tile;
+  if (rows == Rows::kSamples) return (shape.max_samples + shape.sample_row_tile - 1) / shape.sample_row_tile;
+  return 1;
+}
+
+Placement place_tasks(const OpGraph& graph, const TileGraph& tiles, const Part& part, uint32_t n_workers) {
+  return Placer(graph, tiles, part, n_workers).run();
+}
+
+}  // namespace plow

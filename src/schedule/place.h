@@ -1,0 +1,25 @@
+// The first half of scheduling: which worker does which tiles, in what order. Interval list scheduling on the cost model's times, critical path first.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cost/part.h"
+#include "schedule/schedule.h"
+
+namespace plow {
+
+struct Placement {
+  std::vector<Task> tasks;            // in the order of placing: producers before consumers, queues in order
+  std::vector<uint32_t> queue_index;  // by task: place in its worker's queue
+  std::vector<std::vector<uint32_t>> tasks_of_op;  // by tile op, by first tile
+  std::vector<uint32_t> queue_length;              // by worker
+  double makespan_ns = 0;
+};
+
+Placement place_tasks(const OpGraph& graph, const TileGraph& tiles, const Part& part, uint32_t n_workers);
+
+// The most row tiles that a kind of rows can have in a step of the program.
+uint32_t max_row_tiles(const ProgramShape& shape, Rows rows);
+
+}  // namespace plow
