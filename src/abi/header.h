@@ -1,5 +1,5 @@
-// The header and sections of model.pkt. Everything is little-endian and addressed from the start of the file; sections begin at
-// multiples of 64 bytes. The device memory that a bundle needs is a function of this header alone (plan.h of bundle/).
+// The header and sections of model.pkt. Everything is little-endian and addressed from the start of the file. Sections follow each other
+// in the header's order, each at the next multiple of 64 bytes, the last one ends the file. The device memory that a bundle needs is a function of this header alone (plan.h of bundle/).
 #pragma once
 
 #include <stdint.h>
@@ -103,7 +103,7 @@ struct BundleHeader {
   uint64_t file_bytes;
   uint64_t tape_bytes;
   uint64_t tape_digest_low, tape_digest_high;   // XXH3-128 of weights.tape
-  uint64_t body_digest_low, body_digest_high;   // XXH3-128 of this file after the header
+  uint64_t body_digest_low, body_digest_high;   // XXH3-128 of this whole file, these two fields zero
   uint32_t vocab;
   uint32_t max_context;  // positions that a sequence may have
   uint32_t max_slots;    // sequences that may be in the cache at once

@@ -101,6 +101,14 @@ TEST(Digest, Sha256OfTheStandardExample) {
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
+TEST(Digest, PiecesGiveTheSameAsTheWhole) {
+  const std::string text(100'000, 'x');
+  const auto bytes = std::as_bytes(std::span(text));
+  Xxh3Stream stream;
+  for (size_t i = 0; i < bytes.size(); i += 777) stream.update(bytes.subspan(i, std::min<size_t>(777, bytes.size() - i)));
+  EXPECT_EQ(stream.digest(), xxh3_128(bytes));
+}
+
 TEST(MappedFile, SaysWhatIsWrong) {
   const TempDir dir;
   EXPECT_FALSE(MappedFile::open(dir.path() / "missing").ok());
@@ -146,6 +154,14 @@ TEST(TextTable, AlignsColumns) {
   EXPECT_EQ(table.to_string(), "name     bytes\n-------  -----\nweights     12\nkv        3456\n");
   EXPECT_EQ(format_bytes(269e6), "269.0 MB");
   EXPECT_EQ(format_ns(1250), "1.25 us");
+}
+
+TEST(Digest, OfPartsIsTheDigestOfTheWhole) {
+  std::vector<std::byte> bytes(1000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
+  const std::span<const std::byte> all(bytes);
+  EXPECT_EQ(xxh3_128_joined({all.first(3), all.subspan(3, 0), all.subspan(3)}), xxh3_128(all));
+  EXPECT_FALSE(xxh3_128_joined({all.first(3), all.subspan(4)}) == xxh3_128(all));
 }
 
 }  // namespace

@@ -83,23 +83,38 @@ Result<StagedDirectory> StagedDirectory::create(const fs::path& final_path, bool
   return StagedDirectory(staging, target);
 }
 
-Status StagedDirectory::write_file(std::string_view name, std::span<const std::byte> bytes) const {
+StagedDirectory::Writer::Writer(Writer&& other) noexcept : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+
+StagedDirectory::Writer::~Writer() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Status StagedDirectory::Writer::append(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return write_failure(path_, errno);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+Status StagedDirectory::Writer::close() {
+  if (::close(std::exchange(fd_, -1)) != 0) return write_failure(path_, errno);
+  return {};
+}
+
+Result<StagedDirectory::Writer> StagedDirectory::open_file(std::string_view name) const {
   const fs::path path = staging_ / name;
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return write_failure(path, errno);
-  size_t written = 0;
-  while (written < bytes.size()) {
-    const ssize_t n = ::write(fd, bytes.data() + written, bytes.size() - written);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      const int error = errno;
-      ::close(fd);
-      return write_failure(path, error);
-    }
-    written += static_cast<size_t>(n);
-  }
-  if (::close(fd) != 0) return write_failure(path, errno);
-  return {};
+  return Writer(fd, path);
+}
+
+Status StagedDirectory::write_file(std::string_view name, std::span<const std::byte> bytes) const {
+  PLOW_TRY(auto file, open_file(name));
+  PLOW_TRY_STATUS(file.append(bytes));
+  return file.close();
 }
 
 Status StagedDirectory::write_file(std::string_view name, std::string_view text) const {

@@ -28,6 +28,23 @@ class StagedDirectory {
   Status write_file(std::string_view name, std::span<const std::byte> bytes) const;
   Status write_file(std::string_view name, std::string_view text) const;
 
+  // A file that is written piece by piece, in order.
+  class Writer {
+   public:
+    Writer(Writer&& other) noexcept;
+    Writer& operator=(Writer&&) = delete;
+    ~Writer();
+    Status append(std::span<const std::byte> bytes);
+    Status close();  // must be called: it says whether all was written
+
+   private:
+    friend class StagedDirectory;
+    Writer(int fd, std::filesystem::path path) : fd_(fd), path_(std::move(path)) {}
+    int fd_;
+    std::filesystem::path path_;
+  };
+  Result<Writer> open_file(std::string_view name) const;
+
   // Syncs the files and renames the directory into place.
   Status commit();
 

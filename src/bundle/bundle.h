@@ -1,16 +1,16 @@
 // A bundle on disk: what the compiler writes and the runtime maps; the only thing that they share.
 #pragma once
 
+#include "abi/header.h"
+#include "base/error.h"
+#include "base/mapped_file.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "abi/header.h"
-#include "base/error.h"
-#include "base/mapped_file.h"
 
 namespace plow {
 
@@ -29,10 +29,12 @@ struct ProgramView {
   }
 };
 
-// model.pkt, validated: every index, count and offset in it is in range, so that whoever reads through the views need not check again.
+// model.pkt, validated: every index, count and offset in it is in range, so that whoever reads through the
+// views need not check again.
 class BundleFile {
  public:
-  // Errors (kInput): cut, altered (digest), of another ABI version, sections out of range or overlapping, indices out of range. The message says which.
+  // Errors (kInput): cut, altered (digest), of another ABI version, sections out of range or overlapping,
+  // indices out of range. The message says which.
   static Result<BundleFile> open(const std::filesystem::path& model_pkt);
   static Result<BundleFile> from_bytes(std::vector<std::byte> bytes);  // tests and fuzzers
 
@@ -41,9 +43,9 @@ class BundleFile {
   std::span<const KvGroup> kv_groups() const { return kv_groups_; }
   std::span<const SourceTensor> sources() const { return sources_; }
   std::string_view source_name(const SourceTensor& source) const;
-  std::string_view graph_text() const;
-  std::string_view rewrite_log() const;
-  std::string_view build_record() const;  // JSON
+  std::string_view graph_text() const { return graph_text_; }
+  std::string_view rewrite_log() const { return rewrite_log_; }
+  std::string_view build_record() const { return build_record_; }  // JSON
 
  private:
   Status parse(std::span<const std::byte> bytes);
@@ -85,10 +87,24 @@ struct BundleTables {
 // The bytes of model.pkt; the same tables give the same bytes.
 std::vector<std::byte> serialise_bundle(const BundleTables& tables);
 
-// Device memory that a bundle needs with `slots` sequences of up to `context` positions: exact, from the header and tables alone.
+// The tables that the file was written from: serialise_bundle gives the file's bytes back. For those who
+// change a bundle: rescheduling, and tests that seed faults.
+BundleTables tables_of(const BundleFile& bundle);
+
+// Writes the length and the digest into the header of a bundle that was changed in place. REQUIRES at least a
+// header's bytes.
+void seal_bundle(std::span<std::byte> bytes);
+
+// How many steps one descriptor may ask for (StepDescriptor::n_steps): bounds the ring of tokens. 64 steps
+// between two looks at the host cost at most a few tens of milliseconds of latency for a new request on the
+// parts we aim at.
+constexpr uint32_t kMaxSteps = 64;
+
+// Device memory that a bundle needs with `slots` sequences of up to `context` positions: exact, from the
+// header and tables alone. REQUIRES slots and context within the header's limits.
 struct MemoryPlan {
   uint64_t weights = 0;
-  uint64_t arena = 0;     // the largest of the programs'
+  uint64_t arena = 0;  // the largest of the programs'
   uint64_t kv = 0;
   uint64_t counters = 0;  // all banks, the largest of the programs'
   uint64_t step = 0;      // descriptors, history, token ring
@@ -97,7 +113,8 @@ struct MemoryPlan {
 };
 MemoryPlan plan_memory(const BundleFile& bundle, uint32_t slots, uint32_t context);
 
-// Blocks that one sequence of `context` positions needs at most in a group: a sliding window keeps only the blocks that it touches.
+// Blocks that one sequence of `context` positions needs at most in a group: a sliding window keeps only the
+// blocks that it touches.
 uint32_t blocks_per_sequence(const KvGroup& group, uint32_t context, uint32_t max_rows);
 
 }  // namespace plow

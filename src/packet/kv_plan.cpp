@@ -4,6 +4,10 @@
 
 namespace plow {
 
+namespace {
+constexpr uint64_t kKvAlignment = 64;  // a layer of a block begins at a cache line
+}
+
 uint32_t kv_block_tokens(Isa isa) {
   switch (isa) {
     case Isa::kX86_64: return 16;
@@ -12,16 +16,19 @@ uint32_t kv_block_tokens(Isa isa) {
   __builtin_unreachable();
 }
 
-KvPlan plan_kv(const OpGraph& graph, Isa isa, DType kv_dtype) {
+KvPlan plan_kv(const OpGraph& graph, Isa isa) {
   KvPlan plan;
-  for (const KvStateRef& state : graph.kv_states) {
+  plan.of_state.resize(graph.kv_states.size());
+  for (const Node& node : graph.nodes) {
+    if (node.op != Op::kKvState) continue;
+    const KvStateRef& state = graph.kv_states[node.leaf];
     uint32_t group = 0;
     while (group < plan.groups.size() && plan.groups[group].window != state.window) ++group;
     if (group == plan.groups.size()) plan.groups.push_back({state.window, kv_block_tokens(isa), 0, 0, 0});
     KvGroup& g = plan.groups[group];
-    const uint64_t bytes = uint64_t{2} * state.kv_heads * state.head_dim * g.block_tokens * dtype_bytes(kv_dtype);
-    plan.of_state.push_back({group, g.block_bytes, bytes});
-    g.block_bytes += (bytes + 63) / 64 * 64;  // a layer begins at a cache line
+    const uint64_t bytes = uint64_t{2} * state.kv_heads * state.head_dim * g.block_tokens * dtype_bytes(node.dtype);
+    plan.of_state[node.leaf] = {group, g.block_bytes, bytes};
+    g.block_bytes += (bytes + kKvAlignment - 1) / kKvAlignment * kKvAlignment;
     ++g.n_layers;
   }
   return plan;

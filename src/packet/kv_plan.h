@@ -21,9 +21,10 @@ struct KvPlan {
   std::vector<KvPlace> of_state;  // by OpGraph::kv_states
 };
 
-// Positions of a block. On x86-64 the lanes of a vector of f32: scores of a block are one vector. REQUIRES every state to have the same dtype.
+// Positions of a block. On x86-64 the lanes of a vector of f32: scores of a block are one vector.
 uint32_t kv_block_tokens(Isa isa);
 
-KvPlan plan_kv(const OpGraph& graph, Isa isa, DType kv_dtype);
+// A state's dtype is that of its node.
+KvPlan plan_kv(const OpGraph& graph, Isa isa);
 
 }  // namespace plow

@@ -18,18 +18,39 @@ bool read_in_row_groups(const OpGraph& graph, const Node& consumer, NodeId leaf)
   return graph.inputs[consumer.first_input + weight_input] == leaf;
 }
 
-void store(DType dtype, float value, std::byte* out) {
-  if (dtype == DType::kBf16) {
-    const uint16_t bits = float_to_bf16(value);
-    std::memcpy(out, &bits, sizeof(bits));
-  } else if (dtype == DType::kF16) {
-    const uint16_t bits = float_to_f16(value);
-    std::memcpy(out, &bits, sizeof(bits));
-  } else if (dtype == DType::kF64) {
-    const double wide = value;
-    std::memcpy(out, &wide, sizeof(wide));
+inline uint16_t to_bf16(float value) { return float_to_bf16(value); }
+inline uint16_t to_f16(float value) { return float_to_f16(value); }
+inline float to_f32(float value) { return value; }
+inline double to_f64(float value) { return value; }
+
+template <class T, T (*kConvert)(float)>
+void pack_row_major(size_t n, const float* values, std::byte* out) {
+  for (size_t i = 0; i < n; ++i) {
+    const T value = kConvert(values[i]);
+    std::memcpy(out + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+template <class T, T (*kConvert)(float)>
+void pack_row_groups(uint32_t n_rows, uint32_t cols, const float* values, std::byte* out) {
+  const size_t pairs = (size_t{cols} + kColumnPair - 1) / kColumnPair;
+  const size_t group_elements = pairs * kRowGroup * kColumnPair;
+  for (uint32_t r = 0; r < n_rows; ++r) {
+    const float* row = values + size_t{r} * cols;
+    std::byte* first = out + ((r / kRowGroup) * group_elements + r % kRowGroup * kColumnPair) * sizeof(T);
+    for (uint32_t c = 0; c < cols; ++c) {
+      const T value = kConvert(row[c]);
+      std::memcpy(first + (size_t{c} / kColumnPair * kRowGroup * kColumnPair + c % kColumnPair) * sizeof(T), &value, sizeof(T));
+    }
+  }
+}
+
+template <class T, T (*kConvert)(float)>
+void pack(const TapeTensor& tensor, uint32_t n_rows, const float* values, std::byte* out) {
+  if (tensor.layout == Layout::kRowMajor) {
+    pack_row_major<T, kConvert>(size_t{n_rows} * tensor.cols, values, out);
   } else {
-    std::memcpy(out, &value, sizeof(value));
+    pack_row_groups<T, kConvert>(n_rows, tensor.cols, values, out);
   }
 }
 
@@ -67,21 +88,15 @@ TapePlan plan_tape(const OpGraph& graph) {
 
 void pack_rows(const TapeTensor& tensor, uint32_t n_rows, const float* values, std::span<std::byte> out) {
   PLOW_CHECK(out.size() == layout_bytes(tensor.layout, tensor.dtype, n_rows, tensor.cols), "{} bytes for {} rows", out.size(), n_rows);
-  const uint32_t width = dtype_bytes(tensor.dtype);
-  if (tensor.layout == Layout::kRowMajor) {
-    for (size_t i = 0; i < size_t{n_rows} * tensor.cols; ++i) store(tensor.dtype, values[i], out.data() + i * width);
-    return;
+  std::memset(out.data(), 0, out.size());  // padding
+  switch (tensor.dtype) {
+    case DType::kBf16: return pack<uint16_t, to_bf16>(tensor, n_rows, values, out.data());
+    case DType::kF16: return pack<uint16_t, to_f16>(tensor, n_rows, values, out.data());
+    case DType::kF32: return pack<float, to_f32>(tensor, n_rows, values, out.data());
+    case DType::kF64: return pack<double, to_f64>(tensor, n_rows, values, out.data());
+    case DType::kU32: break;
   }
-  std::memset(out.data(), 0, out.size());
-  const size_t pairs = (size_t{tensor.cols} + kColumnPair - 1) / kColumnPair;
-  for (uint32_t r = 0; r < n_rows; ++r) {
-    const float* row = values + size_t{r} * tensor.cols;
-    std::byte* group = out.data() + (r / kRowGroup) * pairs * kRowGroup * kColumnPair * width;
-    for (uint32_t c = 0; c < tensor.cols; ++c) {
-      const size_t element = (size_t{c} / kColumnPair * kRowGroup + r % kRowGroup) * kColumnPair + c % kColumnPair;
-      store(tensor.dtype, row[c], group + element * width);
-    }
-  }
+  PLOW_CHECK(false, "weights of dtype {}", dtype_name(tensor.dtype));
 }
 
 }  // namespace plow

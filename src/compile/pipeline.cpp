@@ -1,0 +1,215 @@
+// Read top down: this is the order of the road.
+
+#include "compile/pipeline.h"
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <set>
+
+#include "compile/text_files.h"
+#include "compile/write_tape.h"
+#include "isa/x86_64/geometry.h"
+#include "models/models.h"
+#include "packet/kv_plan.h"
+#include "rewrite/rewrite.h"
+
+namespace plow {
+
+namespace {
+
+namespace json = boost::json;
+
+// What the stages before the bytes have made.
+struct Compiled {
+  Checkpoint checkpoint;
+  RewriteResult rewritten;
+  std::vector<ProgramStages> programs;
+  TapePlan tape;
+  KvPlan kv;
+  std::string served_name;
+};
+
+Status check_options(const CompileOptions& options) {
+  const auto refuse = [](const std::string& message) { return usage_error(message); };
+  if (options.max_context == 0) return refuse("the context must have at least one position (--max-ctx)");
+  if (options.max_slots == 0 || options.max_slots > kMaxSlots) {
+    return refuse(fmt::format("a bundle has 1 to {} slots, not {} (--slots)", kMaxSlots, options.max_slots));
+  }
+  if (options.n_workers == 0 || options.n_workers > kMaxWorkers) {
+    return refuse(fmt::format("a bundle has 1 to {} workers, not {} (--workers)", kMaxWorkers, options.n_workers));
+  }
+  if (options.chunk_rows == 0 || options.chunk_rows > kMaxChunkRows) {
+    return refuse(fmt::format("a step has 1 to {} rows, not {} (--chunk)", kMaxChunkRows, options.chunk_rows));
+  }
+  return {};
+}
+
+std::string default_name(const std::filesystem::path& checkpoint) {
+  std::filesystem::path path = std::filesystem::absolute(checkpoint).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  // A folder that is only called "checkpoint" takes the name of the folder around it.
+  if (path.filename() == "checkpoint" && path.has_parent_path()) path = path.parent_path();
+  return path.extension() == ".gguf" ? path.stem().string() : path.filename().string();
+}
+
+// checkpoint -> OpGraph -> OpGraph -> (TileGraph -> Schedule -> packets) for every program. Each product is verified before the next is made.
+Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progress) {
+  Compiled compiled;
+  progress.stage("checkpoint", 0, 1);
+  PLOW_TRY(compiled.checkpoint, load_checkpoint(options.checkpoint));
+  compiled.served_name = options.served_name.empty() ? default_name(options.checkpoint) : options.served_name;
+  progress.stage("graph", 0, 1);
+  PLOW_TRY(const OpGraph graph, build_model(compiled.checkpoint, {options.kv_dtype, options.weight_dtype}));
+  PLOW_TRY_STATUS(verify_graph(graph));
+  if (options.max_context > graph.max_position) {
+    return usage_error(fmt::format("{} positions were asked for (--max-ctx), but the checkpoint was trained for {}", options.max_context,
+                                   graph.max_position));
+  }
+  progress.stage("rewrite", 0, 1);
+  PLOW_TRY(compiled.rewritten, rewrite_graph(graph, {options.rewrite, options.disabled_rules}));
+  PLOW_TRY_STATUS(verify_graph(compiled.rewritten.graph));
+  progress.stage("programs", 0, 1);
+  PLOW_TRY(compiled.programs, build_programs(compiled.rewritten.graph, options.isa, options.n_workers, options.chunk_rows, options.max_slots));
+  compiled.tape = plan_tape(compiled.rewritten.graph);
+  compiled.kv = plan_kv(compiled.rewritten.graph, options.isa);
+  progress.stage("programs", 1, 1);
+  return compiled;
+}
+
+// What the compile was, for people and for comparing two bundles: nothing of time or place, so that the same inputs give the same bytes.
+std::string build_record(const CompileOptions& options, const Compiled& compiled) {
+  json::object record;
+  record["plow"] = "0.1.0";
+  record["served_name"] = compiled.served_name;
+  record["isa"] = isa_name(options.isa);
+  record["workers"] = options.n_workers;
+  record["max_context"] = options.max_context;
+  record["max_slots"] = options.max_slots;
+  record["chunk_rows"] = options.chunk_rows;
+  record["kv_dtype"] = dtype_name(options.kv_dtype);
+  record["rewrite"] = options.rewrite;
+  return json::serialize(record) + "\n";
+}
+
+BundleTables bundle_tables(const CompileOptions& options, const Compiled& compiled) {
+  BundleTables tables;
+  const OpGraph& graph = compiled.rewritten.graph;
+  BundleHeader& header = tables.header;
+  header.isa = options.isa;
+  header.n_workers = options.n_workers;
+  header.tape_bytes = compiled.tape.bytes;
+  header.vocab = graph.vocab;
+  header.max_context = options.max_context;
+  header.max_slots = options.max_slots;
+  header.kv_dtype = options.kv_dtype;
+  header.n_layers = graph.n_layers;
+  header.hidden = graph.hidden;
+  header.scratch_bytes = scratch_bytes(graph, options);
+  for (const ProgramStages& program : compiled.programs) tables.programs.push_back(program.tables);
+  tables.kv_groups = compiled.kv.groups;
+  tables.graph_text = print_graph(graph);
+  tables.rewrite_log = compiled.rewritten.log;
+  tables.build_record = build_record(options, compiled);
+  return tables;
+}
+
+Result<MemoryPlan> memory_of(const BundleTables& tables) {
+  PLOW_TRY(const BundleFile bundle, BundleFile::from_bytes(serialise_bundle(tables)));
+  return plan_memory(bundle, tables.header.max_slots, tables.header.max_context);
+}
+
+Result<CompileSummary> summarise(const CompileOptions& options, const Compiled& compiled, const BundleTables& tables) {
+  CompileSummary summary;
+  const OpGraph& graph = compiled.rewritten.graph;
+  if (const JsonValue* names = compiled.checkpoint.config.find("architectures"); names != nullptr && names->as_array() != nullptr &&
+      !names->as_array()->empty() && names->as_array()->front().as_string() != nullptr) {
+    summary.architecture = *names->as_array()->front().as_string();
+  }
+  summary.served_name = compiled.served_name;
+  summary.n_layers = graph.n_layers;
+  summary.hidden = graph.hidden;
+  summary.vocab = graph.vocab;
+  summary.declared_context = graph.max_position;
+  summary.tape_bytes = compiled.tape.bytes;
+  std::set<std::string> dtypes;
+  for (const TapeTensor& tensor : compiled.tape.tensors) {
+    if (graph.node(tensor.node).op != Op::kWeight) continue;
+    summary.parameters += uint64_t{tensor.rows} * tensor.cols;
+    if (tensor.layout == Layout::kRows16Pairs) dtypes.insert(dtype_name(tensor.dtype));
+  }
+  for (const std::string& dtype : dtypes) summary.weight_dtypes += (summary.weight_dtypes.empty() ? "" : ", ") + dtype;
+  for (const CheckpointTensor& tensor : compiled.checkpoint.tensors) summary.checkpoint_bytes += tensor.bytes.size();
+  PLOW_TRY(summary.memory, memory_of(tables));
+  (void)options;
+  return summary;
+}
+
+// The network's name and where every byte of the tape came from.
+std::string weights_json(const Compiled& compiled, const WrittenTape& tape) {
+  json::object root;
+  root["network"] = compiled.served_name;
+  json::array tensors;
+  for (const SourceRecord& source : tape.sources) {
+    json::object entry;
+    entry["name"] = source.name;
+    entry["offset"] = source.tape_offset;
+    entry["bytes"] = source.tape_bytes;
+    entry["xxh3"] = to_hex(Digest128{source.digest_low, source.digest_high});
+    tensors.push_back(std::move(entry));
+  }
+  root["tensors"] = std::move(tensors);
+  return json::serialize(root) + "\n";
+}
+
+// Which verifiers accepted what, bound to the bytes by their digest.
+std::string verify_json(const std::string& digest, const Compiled& compiled) {
+  json::object root;
+  root["model_pkt_xxh3"] = digest;
+  json::array checks;
+  checks.push_back("graph");
+  for (size_t p = 0; p < compiled.programs.size(); ++p) {
+    checks.push_back(json::string(fmt::format("program {}: tiles", p)));
+    checks.push_back(json::string(fmt::format("program {}: schedule", p)));
+  }
+  root["accepted"] = std::move(checks);
+  return json::serialize(root) + "\n";
+}
+
+}  // namespace
+
+Result<CompileResult> compile_model(const CompileOptions& options, ProgressSink& progress) {
+  PLOW_TRY_STATUS(check_options(options));
+  PLOW_TRY(const Compiled compiled, run_stages(options, progress));
+  BundleTables tables = bundle_tables(options, compiled);
+  PLOW_TRY(const CompileSummary summary, summarise(options, compiled, tables));
+  progress.summary(summary);
+  if (progress.cancelled()) return input_error("the compile was interrupted before it wrote anything");
+
+  PLOW_TRY(auto directory, StagedDirectory::create(options.out, options.replace));
+  PLOW_TRY_STATUS(write_text_files(compiled.checkpoint, directory));
+  PLOW_TRY(const WrittenTape tape, write_tape(compiled.rewritten.graph, compiled.tape, compiled.checkpoint, directory, progress));
+  tables.sources = tape.sources;
+  tables.header.tape_digest_low = tape.digest.low;
+  tables.header.tape_digest_high = tape.digest.high;
+
+  progress.stage("bundle", 0, 1);
+  const std::vector<std::byte> model = serialise_bundle(tables);
+  const std::string digest = to_hex(xxh3_128(model));
+  PLOW_TRY_STATUS(directory.write_file("model.pkt", model));
+  PLOW_TRY_STATUS(directory.write_file("weights.json", weights_json(compiled, tape)));
+  PLOW_TRY_STATUS(directory.write_file("verify.json", verify_json(digest, compiled)));
+  if (auto reread = BundleFile::open(directory.path() / "model.pkt"); !reread.ok()) return reread.error();
+  if (progress.cancelled()) return input_error("the compile was interrupted");
+  PLOW_TRY_STATUS(directory.commit());
+  progress.stage("bundle", 1, 1);
+
+  CompileResult result;
+  for (const ProgramTables& program : tables.programs) result.packets += program.packets.size();
+  result.tape_bytes = compiled.tape.bytes;
+  result.model_bytes = model.size();
+  result.predicted_decode_ns = compiled.programs[0].schedule.predicted_ns;
+  result.digest = digest;
+  return result;
+}
+
+}  // namespace plow

@@ -1,0 +1,80 @@
+#include "compile/programs.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "compile/pipeline.h"
+#include "packet/encode.h"
+
+namespace plow {
+
+namespace {
+
+// Rows up to which the weights of a matrix stream past all rows at once: the accumulators of a row group fit in the registers of a body (16 of
+// AVX-512's 32, one a row), and it is the 16 of mma.m16n8k16.
+constexpr uint32_t kFewRows = 16;
+// Rows of a row tile when there are many: enough that arithmetic, not the weights' way from L2, bounds a tile (64 rows are 64 flop a byte of bf16).
+constexpr uint32_t kManyRowTile = 64;
+
+}  // namespace
+
+std::vector<TileOptions> program_shapes(uint32_t chunk_rows, uint32_t max_slots) {
+  std::vector<TileOptions> programs(1);
+  programs[0].shape = {kFewRows, kFewRows, kFewRows, kFewRows};
+  if (chunk_rows > kFewRows) {
+    TileOptions many;
+    many.shape = {chunk_rows, std::max(max_slots, kFewRows), std::min(chunk_rows, kManyRowTile), kFewRows};
+    programs.push_back(many);
+  }
+  return programs;
+}
+
+Result<std::vector<ProgramStages>> build_programs(const OpGraph& graph, Isa isa, uint32_t n_workers, uint32_t chunk_rows,
+                                                  uint32_t max_slots) {
+  const TapePlan tape = plan_tape(graph);
+  const KvPlan kv = plan_kv(graph, isa);
+  std::vector<ProgramStages> programs;
+  for (const TileOptions& options : program_shapes(chunk_rows, max_slots)) {
+    ProgramStages stages;
+    stages.tiles = tile_graph(graph, options);
+    PLOW_TRY_STATUS(verify_tile_graph(graph, stages.tiles));
+    stages.schedule = schedule_tiles(graph, stages.tiles, {n_workers, &default_part(isa)});
+    PLOW_TRY_STATUS(verify_schedule(graph, stages.tiles, stages.schedule));
+    stages.tables = encode_program(graph, stages.tiles, stages.schedule, tape, kv);
+    programs.push_back(std::move(stages));
+  }
+  return programs;
+}
+
+namespace {
+
+template <class T>
+bool same_bytes(const std::vector<T>& ours, std::span<const T> theirs) {
+  return ours.size() == theirs.size() && (ours.empty() || std::memcmp(ours.data(), theirs.data(), ours.size() * sizeof(T)) == 0);
+}
+
+}  // namespace
+
+Result<BundleStages> derive_stages(const BundleFile& bundle) {
+  BundleStages stages;
+  PLOW_TRY(stages.graph, parse_graph(bundle.graph_text()));
+  PLOW_TRY_STATUS(verify_graph(stages.graph));
+  const uint32_t chunk_rows = bundle.programs().back().entry->max_rows;
+  PLOW_TRY(stages.programs, build_programs(stages.graph, bundle.header().isa, bundle.header().n_workers, chunk_rows,
+                                           bundle.header().max_slots));
+  if (stages.programs.size() != bundle.programs().size()) {
+    return verification_error("the bundle holds another number of programs than its graph gives");
+  }
+  for (size_t p = 0; p < stages.programs.size(); ++p) {
+    const ProgramTables& ours = stages.programs[p].tables;
+    const ProgramView& theirs = bundle.programs()[p];
+    if (!same_bytes(ours.packets, theirs.packets) || !same_bytes(ours.waits, theirs.waits) ||
+        !same_bytes(ours.signals, theirs.signals) || !same_bytes(ours.tensors, theirs.tensors)) {
+      return verification_error(fmt::format(
+          "program {} of the bundle differs from what its graph gives; it was made by another version of plowc: compile it again", p));
+    }
+  }
+  return stages;
+}
+
+}  // namespace plow

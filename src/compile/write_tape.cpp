@@ -1,0 +1,113 @@
+#include "compile/write_tape.h"
+
+#include <algorithm>
+
+namespace plow {
+
+namespace {
+
+// Floats that are converted at a time: 16 MB, which stays within reach of the last-level cache.
+constexpr size_t kBatchFloats = size_t{4} << 20;
+
+class TapeWriter {
+ public:
+  TapeWriter(const OpGraph& graph, const TapePlan& plan, const Checkpoint& checkpoint, StagedDirectory::Writer& file,
+             ProgressSink& progress)
+      : graph_(graph), plan_(plan), checkpoint_(checkpoint), file_(file), progress_(progress) {}
+
+  Result<WrittenTape> run() {
+    for (const TapeTensor& tensor : plan_.tensors) {
+      PLOW_TRY_STATUS(pad_to(tensor.offset));
+      Xxh3Stream digest;
+      const Node& node = graph_.node(tensor.node);
+      SourceRecord source;
+      source.tape_offset = tensor.offset;
+      source.tape_bytes = tensor.bytes;
+      if (node.op == Op::kConstant) {
+        source.name = graph_.constants[node.leaf].name;
+        PLOW_TRY_STATUS(write_constant(tensor, graph_.constants[node.leaf], digest));
+      } else {
+        source.name = graph_.weights[node.leaf].name;
+        PLOW_TRY_STATUS(write_weight(tensor, source.name, digest));
+      }
+      source.digest_low = digest.digest().low;
+      source.digest_high = digest.digest().high;
+      result_.sources.push_back(std::move(source));
+    }
+    PLOW_TRY_STATUS(pad_to(plan_.bytes));
+    result_.digest = whole_.digest();
+    return std::move(result_);
+  }
+
+ private:
+  Status append(std::span<const std::byte> bytes) {
+    whole_.update(bytes);
+    written_ += bytes.size();
+    PLOW_TRY_STATUS(file_.append(bytes));
+    progress_.stage("weights", written_, plan_.bytes);
+    if (progress_.cancelled()) return input_error("the compile was interrupted");
+    return {};
+  }
+
+  Status pad_to(uint64_t offset) {
+    PLOW_CHECK(offset >= written_ && offset - written_ < kTapeAlignment, "tape tensors out of order");
+    const std::vector<std::byte> zeros(offset - written_);
+    return append(zeros);
+  }
+
+  Status write_batch(const TapeTensor& tensor, uint32_t n_rows, const float* values, Xxh3Stream& digest) {
+    packed_.resize(layout_bytes(tensor.layout, tensor.dtype, n_rows, tensor.cols));
+    pack_rows(tensor, n_rows, values, packed_);
+    digest.update(packed_);
+    return append(packed_);
+  }
+
+  // Constants are small (inverse frequencies); those of 64 bits are written from the doubles themselves.
+  Status write_constant(const TapeTensor& tensor, const ConstantData& constant, Xxh3Stream& digest) {
+    if (tensor.dtype == DType::kF64) {
+      const auto bytes = std::as_bytes(std::span(constant.values));
+      digest.update(bytes);
+      return append(bytes);
+    }
+    values_.assign(constant.values.begin(), constant.values.end());
+    return write_batch(tensor, tensor.rows, values_.data(), digest);
+  }
+
+  Status write_weight(const TapeTensor& tensor, const std::string& name, Xxh3Stream& digest) {
+    const CheckpointTensor* source = checkpoint_.find(name);
+    PLOW_CHECK(source != nullptr && source->row_values() == tensor.cols && source->n_rows() == tensor.rows,
+               "tensor {} is not what the model was built from", name);
+    const size_t rows_at_once = std::max<size_t>(kBatchFloats / tensor.cols / kRowGroup, 1) * kRowGroup;
+    for (uint32_t first = 0; first < tensor.rows;) {
+      const auto n_rows = static_cast<uint32_t>(std::min<size_t>(rows_at_once, tensor.rows - first));
+      values_.resize(size_t{n_rows} * tensor.cols);
+      read_rows(*source, first, n_rows, values_.data());
+      PLOW_TRY_STATUS(write_batch(tensor, n_rows, values_.data(), digest));
+      first += n_rows;
+    }
+    return {};
+  }
+
+  const OpGraph& graph_;
+  const TapePlan& plan_;
+  const Checkpoint& checkpoint_;
+  StagedDirectory::Writer& file_;
+  ProgressSink& progress_;
+  std::vector<float> values_;
+  std::vector<std::byte> packed_;
+  Xxh3Stream whole_;
+  uint64_t written_ = 0;
+  WrittenTape result_;
+};
+
+}  // namespace
+
+Result<WrittenTape> write_tape(const OpGraph& graph, const TapePlan& plan, const Checkpoint& checkpoint,
+                               const StagedDirectory& directory, ProgressSink& progress) {
+  PLOW_TRY(auto file, directory.open_file("weights.tape"));
+  PLOW_TRY(auto result, TapeWriter(graph, plan, checkpoint, file, progress).run());
+  PLOW_TRY_STATUS(file.close());
+  return result;
+}
+
+}  // namespace plow

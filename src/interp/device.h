@@ -1,0 +1,50 @@
+// What device code is written in: plain C++ that g++, nvcc and clang for AMD GPUs compile alike. No containers, no exceptions, nothing of
+// the standard library. Every function has internal linkage: the same source is compiled several times with different instruction sets,
+// and a linker that merged those copies would run AVX-512 code on a machine that has none (isa/x86_64/linkage_test.cmake checks).
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi/tensor.h"
+
+// An instruction set that needs more (__device__, say) defines it before it includes anything of interp/ or ops/.
+#ifndef PLOW_DEVICE
+#define PLOW_DEVICE static inline
+#endif
+
+namespace plow::dev {
+
+// The two 16-bit formats as types, so that loads can be overloaded. The bits are those of base/float16.h.
+struct Bf16 {
+  uint16_t bits;
+};
+struct F16 {
+  uint16_t bits;
+};
+
+template <class T>
+PLOW_DEVICE T bits_to(uint32_t bits) {
+  static_assert(sizeof(T) == sizeof(bits));
+  T value;
+  __builtin_memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+PLOW_DEVICE uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+PLOW_DEVICE uint32_t max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
+PLOW_DEVICE uint32_t ceil_div(uint32_t a, uint32_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+PLOW_DEVICE float to_float(float value) { return value; }
+PLOW_DEVICE float to_float(Bf16 value) { return bits_to<float>(static_cast<uint32_t>(value.bits) << 16); }
+PLOW_DEVICE float to_float(F16 value) {
+  const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000u) << 16;
+  const uint32_t exponent = (value.bits >> 10) & 0x1fu;
+  const uint32_t mantissa = value.bits & 0x3ffu;
+  if (exponent == 0x1fu) return bits_to<float>(sign | 0x7f800000u | (mantissa << 13));
+  if (exponent != 0) return bits_to<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
+  const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;  // subnormal: exact
+  return (value.bits & 0x8000u) != 0 ? -magnitude : magnitude;
+}
+
+}  // namespace plow::dev

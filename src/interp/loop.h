@@ -1,0 +1,90 @@
+// The interpreter's loop, written once for every instruction set: a worker plays its list of packets, step after step, until the K steps of
+// the descriptor are done or the step is given up.
+#pragma once
+
+#include "interp/protocol.h"
+
+namespace plow::dev {
+
+// One worker in one step.
+struct StepRun {
+  const Device* device;
+  const ProgramTable* program;
+  BodyContext body;
+  uint32_t worker;
+  uint32_t epoch;
+  uint32_t bank;
+  WeightStream stream;
+};
+
+// Waits for all that row tile `row_tile` of the packet needs. A wait without a band that was met for the first row tile holds for all.
+template <class I>
+PLOW_DEVICE bool wait_packet(StepRun& run, const Packet& packet, uint32_t index, uint32_t row_tile) {
+  for (uint32_t i = 0; i < packet.n_waits; ++i) {
+    const Wait& wait = run.program->waits[packet.wait_first + i];
+    if (wait.band == Band::kNone && row_tile != packet.row_first) continue;
+    const uint32_t counter = banded(wait.counter, wait.band, row_tile);
+    const Fault fault{run.worker, index, counter, 0, wait_target(*run.program, *run.body.step, wait), run.epoch};
+    if (!wait_word<I>(*run.device, counter_word(*run.device, run.bank, counter), fault, run.stream)) return false;
+  }
+  return true;
+}
+
+template <class I>
+PLOW_DEVICE void signal_packet(const StepRun& run, const Packet& packet, uint32_t row_tile) {
+  for (uint32_t i = 0; i < packet.n_signals; ++i) {
+    const Signal& signal = run.program->signals[packet.signal_first + i];
+    I::add_release(counter_word(*run.device, run.bank, banded(signal.counter, signal.band, row_tile)), 1);
+  }
+}
+
+// All row tiles of one packet; false when the step was given up.
+template <class I, class Bodies>
+PLOW_DEVICE bool run_packet(StepRun& run, const Packet& packet, uint32_t index, uint32_t previous_counters) {
+  const uint32_t n_tiles = n_row_tiles(*run.program, *run.body.step, static_cast<Rows>(packet.row_kind));
+  for (uint32_t row_tile = packet.row_first; row_tile < n_tiles; row_tile += packet.row_stride) {
+    if (!wait_packet<I>(run, packet, index, row_tile)) return false;
+    switch (static_cast<Op>(packet.body)) {
+      case Op::kLeave: break;
+      case Op::kClearBank: clear_bank<I>(*run.device, run.epoch, previous_counters); break;
+      case Op::kAdvance: advance<I>(*run.device, run.epoch, run.body.step_index); break;
+      default: Bodies::template run<I>(run.body, packet, row_tile);
+    }
+    signal_packet<I>(run, packet, row_tile);
+  }
+  end_stream_packet(run.stream, index);
+  return true;
+}
+
+// All steps of the descriptor. False when they were given up (Control::abort is set then). Step k of them has epoch `step->epoch` + k.
+template <class I, class Bodies>
+PLOW_DEVICE bool run_steps(Worker& worker) {
+  static_assert(IsIsa<I>);
+  const Device& device = *worker.device;
+  const StepDescriptor& step = *device.step;
+  const ProgramTable& program = device.programs[step.program];
+  const WorkerEntry& lists = program.workers[worker.index];
+  const uint32_t n_steps = step.n_steps;
+  const uint32_t first_epoch = step.epoch;
+  for (uint32_t k = 0; k < n_steps; ++k) {
+    const uint32_t epoch = first_epoch + k;
+    StepRun run{&device,
+                &program,
+                {&device, &program, &step, worker.scratch, k},
+                worker.index,
+                epoch,
+                epoch % kCounterBanks,
+                {program.stream + lists.first_stream, lists.n_stream}};
+    for (uint32_t i = 0; i < lists.n_packets; ++i) {
+      const Packet& packet = program.packets[lists.first_packet + i];
+      if (!run_packet<I, Bodies>(run, packet, i, worker.previous_counters)) return false;
+    }
+    worker.previous_counters = program.n_counters;
+    if (k + 1 == n_steps) break;  // the host waits for this step itself
+    const Fault fault{worker.index, lists.n_packets, Fault::kDoneWord, 0, epoch, epoch};
+    if (!wait_word<I>(device, &device.control->done, fault, run.stream)) return false;
+  }
+  return true;
+}
+
+}  // namespace plow::dev

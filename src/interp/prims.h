@@ -1,0 +1,90 @@
+// What the interpreter and the bodies need of an instruction set `I`: one concept a capability, so that what is missing is named. `I` is a
+// type of static functions (isa/x86_64/prims_*.h). A Vec is 16 floats, whatever registers they lie in.
+#pragma once
+
+#include "interp/device.h"
+
+namespace plow::dev {
+
+// Counters: acquire loads and release adds on 32-bit words.
+template <class I>
+concept HasCounters = requires(uint32_t* word, const uint32_t* read, uint32_t value) {
+  I::load_acquire(read);          // -> uint32_t
+  I::store_release(word, value);
+  I::store_relaxed(word, value);
+  I::add_release(word, value);
+  I::set_if_zero(word, value);    // -> bool: it was zero and is now `value`
+};
+
+// A wait that does not starve the others: pause a few cycles; give the processor to another thread.
+template <class I>
+concept HasSpin = requires {
+  I::pause();
+  I::yield();
+};
+
+template <class I>
+concept HasClock = requires { I::clock_ns(); };  // -> uint64_t, monotonic
+
+template <class I>
+concept HasPrefetch = requires(const void* line) { I::prefetch(line); };
+
+// Arithmetic on Vec. reduce_add and reduce_max combine lane i with lane i + 8, then + 4, + 2, + 1, on every instruction set alike.
+template <class I>
+concept HasVectors = requires(typename I::Vec v, typename I::Mask m, const float* f, float* out, uint32_t n) {
+  I::zero();
+  I::set(1.0f);
+  I::load(f);
+  I::load_n(f, n);           // lanes from n on are 0 and are not read
+  I::store(out, v);
+  I::store_n(out, v, n);     // lanes from n on are not written
+  I::add(v, v);
+  I::sub(v, v);
+  I::mul(v, v);
+  I::div(v, v);
+  I::fma(v, v, v);           // a * b + c, rounded once
+  I::max(v, v);
+  I::min(v, v);
+  I::abs(v);
+  I::copy_sign(v, v);        // magnitude of the first, sign of the second
+  I::round(v);               // to nearest, ties to even
+  I::times_power(v, v);      // a * 2^b for integral b in [-126, 127]
+  I::less(v, v);             // -> Mask
+  I::lanes_below(n);         // -> Mask: lane < n
+  I::select(m, v, v);        // m ? a : b
+  I::reduce_add(v);          // -> float
+  I::reduce_max(v);          // -> float
+};
+
+// Narrow formats, and weights in Layout::kRows16Pairs: 16 rows of a column pair, even column and odd column.
+template <class I>
+concept HasNarrowLoads = requires(const Bf16* b, Bf16* out, const F16* h, const float* f, typename I::Vec v, uint32_t n) {
+  I::load(b);
+  I::load_n(b, n);
+  I::load(h);
+  I::store(out, v);  // rounds to nearest, ties to even
+  I::store_n(out, v, n);
+  I::load_pairs(b, v, v);
+  I::load_pairs(h, v, v);
+  I::load_pairs(f, v, v);
+};
+
+// Dot products of bf16 pairs: acc + a.even * b.even + a.odd * b.odd, where b is one pair for all 16 rows.
+template <class I>
+concept HasPairDot = requires(typename I::Vec acc, const Bf16* line, uint32_t pair) { I::dot_pair(acc, line, pair); };
+
+// Scalar functions of double that bodies call a few times a row.
+template <class I>
+concept HasScalarMath = requires(double x, double* out, float f) {
+  I::sin_cos(x, out, out);
+  I::sqrt(f);
+};
+
+template <class I>
+concept IsIsa = HasCounters<I> && HasSpin<I> && HasClock<I> && HasPrefetch<I> && HasVectors<I> && HasNarrowLoads<I> &&
+                HasScalarMath<I> && requires {
+                  I::kAccumulators;  // Vecs that a register-blocked loop may keep as accumulators
+                  I::kRowBlock;      // rows of activations that such a loop takes at once
+                };
+
+}  // namespace plow::dev

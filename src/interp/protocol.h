@@ -1,0 +1,72 @@
+// The counter protocol: waits that can be given up, signals, the bank of a step, and the three protocol packets (src/ops/README.md).
+#pragma once
+
+#include "interp/packet_view.h"
+#include "interp/prims.h"
+#include "interp/stream.h"
+
+namespace plow::dev {
+
+// Spins between two looks at the clock, each with a pause of 40 to 140 cycles: some ten microseconds, after which the worker offers its
+// processor to others, since it may be what they lack.
+constexpr uint32_t kSpinsBeforeYield = 256;
+
+PLOW_DEVICE uint32_t* counter_word(const Device& device, uint32_t bank, uint32_t counter) {
+  return reinterpret_cast<uint32_t*>(device.counters +
+                                     (size_t{bank} * device.bank_lines + counter) * kCounterLineBytes);
+}
+
+// Waits until `word` is at least `fault.expected`. False when the step was given up: by another, or by us, as `fault` then says.
+template <class I>
+PLOW_DEVICE bool wait_word(const Device& device, const uint32_t* word, Fault fault, WeightStream& stream) {
+  uint64_t start = 0;
+  for (uint32_t spins = 1;; ++spins) {
+    fault.seen = I::load_acquire(word);
+    if (fault.seen >= fault.expected) return true;
+    if (I::load_acquire(&device.control->abort) != 0) return false;
+    prefetch_stream<I>(stream, device.tape, kLinesPerSpin);
+    I::pause();
+    if (spins % kSpinsBeforeYield != 0) continue;
+    I::yield();
+    const uint64_t now = I::clock_ns();
+    if (start == 0) start = now;
+    if (now - start <= device.deadline_ns) continue;
+    if (I::set_if_zero(&device.control->abort, 1)) device.control->fault = fault;
+    return false;
+  }
+}
+
+PLOW_DEVICE uint32_t wait_target(const ProgramTable& program, const StepDescriptor& step, const Wait& wait) {
+  return wait.per_row_tile * n_row_tiles(program, step, wait.rows) + wait.constant;
+}
+
+PLOW_DEVICE uint32_t banded(uint32_t counter, Band band, uint32_t row_tile) {
+  return band == Band::kRow ? counter + row_tile : counter;
+}
+
+// Zeroes the counters of the step before. They are used again two steps from now.
+template <class I>
+PLOW_DEVICE void clear_bank(const Device& device, uint32_t epoch, uint32_t n_counters) {
+  const uint32_t bank = (epoch + kCounterBanks - 1) % kCounterBanks;
+  for (uint32_t i = 0; i < n_counters; ++i) I::store_relaxed(counter_word(device, bank, i), 0);
+}
+
+// Feeds the sampled tokens back when another of the K steps is to run, then says that the step is done. REQUIRES, when n_steps > 1, that
+// sample s is of row s alone of its slot (step.h).
+template <class I>
+PLOW_DEVICE void advance(const Device& device, uint32_t epoch, uint32_t step_index) {
+  StepDescriptor& step = *device.step;
+  if (step_index + 1 < step.n_steps) {
+    const Sampled* sampled = step.sampled + size_t{step_index} * step.n_samples;
+    for (uint32_t s = 0; s < step.n_samples; ++s) {
+      const uint32_t row = step.sample_rows[s];
+      const uint32_t position = ++step.positions[row];
+      step.token_ids[row] = sampled[s].token;
+      step.history[size_t{step.row_slots[row]} * device.history_stride + position] = sampled[s].token;
+    }
+    step.step = step_index + 1;
+  }
+  I::store_release(&device.control->done, epoch);
+}
+
+}  // namespace plow::dev

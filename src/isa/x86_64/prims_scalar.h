@@ -1,0 +1,42 @@
+// The capabilities of x86-64 that do not depend on its vectors: counters, spinning, clock, prefetch, scalar functions.
+#pragma once
+
+#include <immintrin.h>
+#include <math.h>
+#include <sched.h>
+#include <time.h>
+
+#include "interp/prims.h"
+
+namespace plow::x86_64 {
+
+// The library functions called here are real calls, never inlined, so nothing of theirs is compiled for one instruction set (device.h).
+struct ScalarPrims {
+  static uint32_t load_acquire(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+  static void store_release(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
+  static void store_relaxed(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
+  static void add_release(uint32_t* word, uint32_t value) { __atomic_fetch_add(word, value, __ATOMIC_RELEASE); }
+  static bool set_if_zero(uint32_t* word, uint32_t value) {
+    uint32_t zero = 0;
+    return __atomic_compare_exchange_n(word, &zero, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  }
+
+  static void pause() { _mm_pause(); }
+  static void yield() { sched_yield(); }
+
+  static uint64_t clock_ns() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+  }
+
+  static void prefetch(const void* line) { _mm_prefetch(static_cast<const char*>(line), _MM_HINT_T0); }
+
+  static void sin_cos(double x, double* sine, double* cosine) {
+    *sine = ::sin(x);
+    *cosine = ::cos(x);
+  }
+  static float sqrt(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
+};
+
+}  // namespace plow::x86_64

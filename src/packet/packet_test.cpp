@@ -1,0 +1,169 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "base/float16.h"
+#include "graph/testing/toy_graph.h"
+#include "packet/encode.h"
+
+namespace plow {
+namespace {
+
+struct Case {
+  OpGraph graph;
+  TapePlan tape;
+  KvPlan kv;
+  ProgramTables tables;
+};
+
+Case make(const ToyShape& shape, const ProgramShape& program, uint32_t workers) {
+  Case c;
+  c.graph = toy_graph(shape);
+  TileOptions options;
+  options.shape = program;
+  const TileGraph tiles = tile_graph(c.graph, options);
+  const Schedule schedule = schedule_tiles(c.graph, tiles, {workers, &default_part(Isa::kX86_64)});
+  c.tape = plan_tape(c.graph);
+  c.kv = plan_kv(c.graph, Isa::kX86_64);
+  c.tables = encode_program(c.graph, tiles, schedule, c.tape, c.kv);
+  return c;
+}
+
+const ProgramShape kFew{16, 16, 16, 16};
+
+TEST(Tape, HoldsEveryWeightOnceAligned) {
+  const OpGraph graph = toy_graph();
+  const TapePlan plan = plan_tape(graph);
+  std::map<std::string, int> seen;
+  uint64_t end = 0;
+  for (const TapeTensor& tensor : plan.tensors) {
+    EXPECT_EQ(tensor.offset % kTapeAlignment, 0u);
+    EXPECT_GE(tensor.offset, end);
+    end = tensor.offset + tensor.bytes;
+    const Node& node = graph.node(tensor.node);
+    if (node.op == Op::kWeight) ++seen[graph.weights[node.leaf].name];
+  }
+  EXPECT_GE(plan.bytes, end);
+  EXPECT_EQ(seen.size(), graph.weights.size());
+  for (const auto& [name, count] : seen) EXPECT_EQ(count, 1) << name;
+}
+
+// The element (row, col) of a packed matrix, by the layout's definition in abi/tensor.h.
+float packed_at(const TapeTensor& tensor, const std::vector<std::byte>& bytes, uint32_t row, uint32_t col) {
+  const size_t pairs = (tensor.cols + 1) / 2;
+  const size_t element = ((row / 16) * pairs + col / 2) * 32 + (row % 16) * 2 + col % 2;
+  if (tensor.dtype == DType::kF32) {
+    float value;
+    std::memcpy(&value, bytes.data() + element * 4, 4);
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, bytes.data() + element * 2, 2);
+  return tensor.dtype == DType::kBf16 ? bf16_to_float(bits) : f16_to_float(bits);
+}
+
+TEST(Tape, RowGroupsPutEveryElementInItsPlace) {
+  std::mt19937 random(1);
+  for (const DType dtype : {DType::kBf16, DType::kF16, DType::kF32}) {
+    for (const auto& [rows, cols] : std::vector<std::pair<uint32_t, uint32_t>>{{1, 1}, {16, 2}, {17, 3}, {33, 64}, {48, 7}}) {
+      TapeTensor tensor{NodeId(0), 0, 0, rows, cols, dtype, Layout::kRows16Pairs};
+      std::vector<float> values(size_t{rows} * cols);
+      for (float& value : values) value = static_cast<float>(static_cast<int>(random() % 255) - 127) / 64.0f;  // exact in all three
+      std::vector<std::byte> bytes(layout_bytes(tensor.layout, dtype, rows, cols));
+      pack_rows(tensor, rows, values.data(), bytes);
+      for (uint32_t r = 0; r < (rows + 15) / 16 * 16; ++r) {
+        for (uint32_t c = 0; c < (cols + 1) / 2 * 2; ++c) {
+          const float expected = r < rows && c < cols ? values[size_t{r} * cols + c] : 0.0f;
+          ASSERT_EQ(packed_at(tensor, bytes, r, c), expected) << r << "," << c;
+        }
+      }
+    }
+  }
+}
+
+TEST(KvPlan, GroupsLayersByWindow) {
+  const OpGraph graph = toy_graph({4, 40, 3, 1, 12, 56, 101, 8});
+  const KvPlan plan = plan_kv(graph, Isa::kX86_64);
+  ASSERT_EQ(plan.groups.size(), 2u);
+  EXPECT_EQ(plan.groups[0].window, 0u);
+  EXPECT_EQ(plan.groups[1].window, 8u);
+  for (const KvGroup& group : plan.groups) {
+    EXPECT_EQ(group.n_layers, 2u);
+    const uint64_t layer = 2 * 12 * 16 * dtype_bytes(graph.nodes[0].dtype);
+    EXPECT_GE(group.block_bytes, 2 * layer / 2);  // at least bf16
+  }
+  EXPECT_EQ(plan.of_state[0].group, plan.of_state[2].group);
+  EXPECT_NE(plan.of_state[0].offset, plan.of_state[2].offset);
+}
+
+TEST(Encode, TheStreamHoldsEachMatrixOnce) {
+  for (const uint32_t workers : {1u, 2u, 5u}) {
+    const Case c = make({}, kFew, workers);
+    std::map<uint64_t, uint64_t> streamed;  // by tape tensor offset
+    for (const StreamEntry& entry : c.tables.stream) {
+      if (entry.kv != 0) continue;
+      const auto tensor = std::find_if(c.tape.tensors.begin(), c.tape.tensors.end(), [&](const TapeTensor& t) {
+        return entry.offset >= t.offset && entry.offset + entry.bytes <= t.offset + t.bytes;
+      });
+      ASSERT_NE(tensor, c.tape.tensors.end()) << "a stream entry lies across tensors";
+      if (tensor->layout == Layout::kRows16Pairs) streamed[tensor->offset] += entry.bytes;
+    }
+    for (const TapeTensor& tensor : c.tape.tensors) {
+      if (tensor.layout == Layout::kRows16Pairs) EXPECT_EQ(streamed[tensor.offset], tensor.bytes) << "node %" << tensor.node.value;
+    }
+  }
+}
+
+TEST(Encode, OperandsAreTheGraphsInOrder) {
+  const Case c = make({}, kFew, 2);
+  for (const Packet& packet : c.tables.packets) {
+    const Op op = static_cast<Op>(packet.body);
+    if (is_protocol(op)) continue;
+    const OpDef& def = op_def(op);
+    for (uint32_t i = 0; i <= def.n_inputs; ++i) ASSERT_LT(packet.operand[i], c.tables.tensors.size());
+    for (uint32_t i = def.n_inputs + 1; i < kPacketOperands; ++i) EXPECT_EQ(packet.operand[i], kNoTensor);
+    const TensorEntry& output = c.tables.tensors[packet.operand[def.n_inputs]];
+    const NodeId node(output.node);
+    if (op == Op::kKvAppend) {
+      EXPECT_EQ(output.space, Space::kKv);
+      continue;
+    }
+    EXPECT_EQ(c.graph.node(node).op, op);
+    const auto inputs = c.graph.inputs_of(node);
+    for (uint32_t i = 0; i < def.n_inputs; ++i) {
+      const TensorEntry& input = c.tables.tensors[packet.operand[i]];
+      if (input.space != Space::kKv) EXPECT_EQ(input.node, inputs[i].value);
+    }
+    EXPECT_EQ(0, std::memcmp(packet.immediate, c.graph.node(node).attributes.data(), sizeof(packet.immediate)));
+  }
+}
+
+TEST(Encode, RoundTripsThroughABundle) {
+  for (const uint32_t workers : {1u, 2u, 3u}) {
+    for (const ProgramShape& program : {kFew, ProgramShape{100, 16, 16, 16}}) {
+      const Case c = make({4, 40, 3, 1, 12, 56, 101, 8}, program, workers);
+      BundleTables tables;
+      tables.header.isa = Isa::kX86_64;
+      tables.header.n_workers = workers;
+      tables.header.tape_bytes = c.tape.bytes;
+      tables.header.vocab = c.graph.vocab;
+      tables.header.max_context = 64;
+      tables.header.max_slots = 4;
+      tables.header.kv_dtype = DType::kBf16;
+      tables.header.n_layers = c.graph.n_layers;
+      tables.header.hidden = c.graph.hidden;
+      tables.header.scratch_bytes = 4096;
+      tables.programs.push_back(c.tables);
+      tables.kv_groups = c.kv.groups;
+      for (const TapeTensor& tensor : c.tape.tensors) tables.sources.push_back({"t", tensor.offset, tensor.bytes, 0, 0});
+      const auto bundle = BundleFile::from_bytes(serialise_bundle(tables));
+      ASSERT_TRUE(bundle.ok()) << bundle.error().message;
+      EXPECT_EQ(bundle->programs()[0].packets.size(), c.tables.packets.size());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plow
