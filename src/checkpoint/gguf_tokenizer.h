@@ -111,7 +111,8 @@ struct GgufTokenizer {
   GgufStrings merges;                         // "left right", best first; may be empty
   GgufNumbers<uint8_t> precompiled_charsmap;  // SentencePiece's normaliser table; may be empty
 
-  std::optional<uint32_t> bos_id, eos_id, eot_id, unknown_id, padding_id, separator_id, cls_id, mask_id;
+  std::optional<uint32_t> bos_id, eos_id, eot_id, eom_id, unknown_id, padding_id, separator_id, cls_id,
+      mask_id;
   // Absent keys mean what the tokenizer model says, so they stay absent here.
   std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces;
   std::optional<std::string> chat_template;  // Jinja source
