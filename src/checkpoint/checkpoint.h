@@ -27,7 +27,7 @@ namespace plow {
 struct CheckpointTensor {
   std::string name;         // "model.layers.0.self_attn.q_proj.weight"
   std::string stored_name;  // as the file says it; differs for GGUF ("blk.0.attn_q.weight")
-  DType dtype = DType::kF32;
+  StoredDType dtype = StoredDType::kF32;
   std::vector<int64_t> shape;        // may be empty (one value); no dimension is 0
   uint32_t file_idx = 0;             // into Checkpoint::files
   uint64_t offset_bytes = 0;         // of `bytes` in that file

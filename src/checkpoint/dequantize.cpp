@@ -142,36 +142,36 @@ void bf16(const std::byte* block, float* out) { *out = bf16_to_float(load<uint16
 
 // The inner call is direct, so that the one-value formats become plain loops.
 template <void (*kBlock)(const std::byte*, float*)>
-void each_block(DType dtype, const std::byte* blocks, size_t n_blocks, float* out) {
+void each_block(StoredDType dtype, const std::byte* blocks, size_t n_blocks, float* out) {
   const auto& info = dtype_info(dtype);
   for (size_t b = 0; b < n_blocks; ++b) kBlock(blocks + b * info.block_bytes, out + b * info.block_values);
 }
 
 }  // namespace
 
-void dequantize_blocks(DType dtype, const std::byte* blocks, size_t n_blocks, float* out) {
+void dequantize_blocks(StoredDType dtype, const std::byte* blocks, size_t n_blocks, float* out) {
   switch (dtype) {
-    case DType::kF32:
+    case StoredDType::kF32:
       return each_block<f32>(dtype, blocks, n_blocks, out);
-    case DType::kF16:
+    case StoredDType::kF16:
       return each_block<f16>(dtype, blocks, n_blocks, out);
-    case DType::kBf16:
+    case StoredDType::kBf16:
       return each_block<bf16>(dtype, blocks, n_blocks, out);
-    case DType::kQ4_0:
+    case StoredDType::kQ4_0:
       return each_block<q4_0>(dtype, blocks, n_blocks, out);
-    case DType::kQ4_1:
+    case StoredDType::kQ4_1:
       return each_block<q4_1>(dtype, blocks, n_blocks, out);
-    case DType::kQ5_0:
+    case StoredDType::kQ5_0:
       return each_block<q5_0>(dtype, blocks, n_blocks, out);
-    case DType::kQ5_1:
+    case StoredDType::kQ5_1:
       return each_block<q5_1>(dtype, blocks, n_blocks, out);
-    case DType::kQ8_0:
+    case StoredDType::kQ8_0:
       return each_block<q8_0>(dtype, blocks, n_blocks, out);
-    case DType::kQ4_K:
+    case StoredDType::kQ4_K:
       return each_block<q4_k>(dtype, blocks, n_blocks, out);
-    case DType::kQ5_K:
+    case StoredDType::kQ5_K:
       return each_block<q5_k>(dtype, blocks, n_blocks, out);
-    case DType::kQ6_K:
+    case StoredDType::kQ6_K:
       return each_block<q6_k>(dtype, blocks, n_blocks, out);
   }
   PLOW_CHECK(false, "dtype {}", static_cast<int>(dtype));

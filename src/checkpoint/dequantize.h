@@ -11,6 +11,6 @@ namespace plow {
 
 // REQUIRES `blocks` to hold n_blocks * dtype_info(dtype).block_bytes bytes and `out` n_blocks * block_values
 // floats.
-void dequantize_blocks(DType dtype, const std::byte* blocks, size_t n_blocks, float* out);
+void dequantize_blocks(StoredDType dtype, const std::byte* blocks, size_t n_blocks, float* out);
 
 }  // namespace plow

@@ -54,22 +54,22 @@ size_t scalar_bytes(GgufType type) {
 struct GgmlType {
   uint32_t number;
   std::string_view name;
-  std::optional<DType> dtype;
+  std::optional<StoredDType> dtype;
 };
 constexpr GgmlType kGgmlTypes[] = {
-    {0, "F32", DType::kF32},
-    {1, "F16", DType::kF16},
-    {2, "Q4_0", DType::kQ4_0},
-    {3, "Q4_1", DType::kQ4_1},
-    {6, "Q5_0", DType::kQ5_0},
-    {7, "Q5_1", DType::kQ5_1},
-    {8, "Q8_0", DType::kQ8_0},
+    {0, "F32", StoredDType::kF32},
+    {1, "F16", StoredDType::kF16},
+    {2, "Q4_0", StoredDType::kQ4_0},
+    {3, "Q4_1", StoredDType::kQ4_1},
+    {6, "Q5_0", StoredDType::kQ5_0},
+    {7, "Q5_1", StoredDType::kQ5_1},
+    {8, "Q8_0", StoredDType::kQ8_0},
     {9, "Q8_1", {}},
     {10, "Q2_K", {}},
     {11, "Q3_K", {}},
-    {12, "Q4_K", DType::kQ4_K},
-    {13, "Q5_K", DType::kQ5_K},
-    {14, "Q6_K", DType::kQ6_K},
+    {12, "Q4_K", StoredDType::kQ4_K},
+    {13, "Q5_K", StoredDType::kQ5_K},
+    {14, "Q6_K", StoredDType::kQ6_K},
     {15, "Q8_K", {}},
     {16, "IQ2_XXS", {}},
     {17, "IQ2_XS", {}},
@@ -85,7 +85,7 @@ constexpr GgmlType kGgmlTypes[] = {
     {27, "I64", {}},
     {28, "F64", {}},
     {29, "IQ1_M", {}},
-    {30, "BF16", DType::kBf16},
+    {30, "BF16", StoredDType::kBf16},
     {34, "TQ1_0", {}},
     {35, "TQ2_0", {}},
     {39, "MXFP4", {}},
@@ -307,7 +307,7 @@ class Parser {
     return {};
   }
 
-  Result<DType> read_type(uint32_t number, const GgufTensor& tensor) const {
+  Result<StoredDType> read_type(uint32_t number, const GgufTensor& tensor) const {
     for (const auto& type : kGgmlTypes) {
       if (type.number != number) continue;
       if (!type.dtype) {

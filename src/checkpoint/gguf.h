@@ -43,7 +43,7 @@ struct GgufArray {
 
 struct GgufTensor {
   std::string name;
-  DType dtype = DType::kF32;
+  StoredDType dtype = StoredDType::kF32;
   std::vector<int64_t> shape;  // slowest dimension first (the file has the fastest first)
   uint64_t offset_bytes = 0;   // from the start of the file
   std::span<const std::byte> bytes;
@@ -72,7 +72,7 @@ struct GgufFile {
 };
 
 // Errors (kInput, beginning with `source`): any departure from the specification; a block format that is not
-// in DType, by name; big-endian files, version 1, files split in several.
+// in StoredDType, by name; big-endian files, version 1, files split in several.
 Result<GgufFile> read_gguf(std::span<const std::byte> file, const std::string& source);
 
 }  // namespace plow

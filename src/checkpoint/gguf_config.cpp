@@ -86,7 +86,7 @@ double llama3_factor(double frequency, double factor) {
 // The configuration whose table the file has. Errors: it is no such table.
 Result<JsonValue> llama3_scaling(const GgufTensor& table, const Dimensions& d, const JsonFields& fields) {
   const int64_t pairs = d.head_dim / 2;
-  if (table.dtype != DType::kF32 || table.shape != std::vector<int64_t>{pairs}) {
+  if (table.dtype != StoredDType::kF32 || table.shape != std::vector<int64_t>{pairs}) {
     return fields.error(fmt::format("tensor '{}' must be {} values of F32", table.name, pairs));
   }
   std::vector<float> factors(static_cast<size_t>(pairs));

@@ -20,11 +20,11 @@ constexpr std::string_view kOtherDTypes[] = {"BOOL",    "U8",      "I8",      "U
                                              "I32",     "U64",     "I64",     "F64",     "C64",    "F4",
                                              "F8_E5M2", "F8_E4M3", "F8_E8M0", "F6_E2M3", "F6_E3M2"};
 
-Result<DType> read_dtype(const JsonFields& fields) {
+Result<StoredDType> read_dtype(const JsonFields& fields) {
   PLOW_TRY(const std::string name, fields.string("dtype"));
-  if (name == "F32") return DType::kF32;
-  if (name == "F16") return DType::kF16;
-  if (name == "BF16") return DType::kBf16;
+  if (name == "F32") return StoredDType::kF32;
+  if (name == "F16") return StoredDType::kF16;
+  if (name == "BF16") return StoredDType::kBf16;
   if (std::find(std::begin(kOtherDTypes), std::end(kOtherDTypes), name) != std::end(kOtherDTypes)) {
     return fields.error(
         fmt::format("dtype {} is not supported; convert the tensor to BF16, F16 or F32", name));
@@ -33,7 +33,7 @@ Result<DType> read_dtype(const JsonFields& fields) {
 }
 
 // The count of bytes of the shape; the error when it does not fit in 63 bits.
-Result<uint64_t> shape_bytes(const JsonFields& fields, const std::vector<int64_t>& shape, DType dtype) {
+Result<uint64_t> shape_bytes(const JsonFields& fields, const std::vector<int64_t>& shape, StoredDType dtype) {
   uint64_t bytes = dtype_info(dtype).block_bytes;
   for (const int64_t dimension : shape) {
     if (dimension < 0) return fields.error("shape", "an array of positive integers");
@@ -74,7 +74,7 @@ Result<CheckpointTensor> read_entry(const JsonMember& member, std::span<const st
   PLOW_TRY(const uint64_t bytes, shape_bytes(fields, tensor.shape, tensor.dtype));
   if (bytes != end - begin) {
     return fields.error(fmt::format("shape {} of {} is {} bytes, but data_offsets span {}",
-                                    member.value.find("shape")->brief(), dtype_name(tensor.dtype), bytes,
+                                    member.value.find("shape")->brief(), stored_dtype_name(tensor.dtype), bytes,
                                     end - begin));
   }
   tensor.offset_bytes = data_at + begin;
