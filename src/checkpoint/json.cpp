@@ -4,6 +4,16 @@
 
 namespace plow {
 
+// Here and not in the class, where JsonMember is not complete yet.
+JsonValue::JsonValue() = default;
+JsonValue::JsonValue(bool value) : state_(value) {}
+JsonValue::JsonValue(int64_t value) : state_(value) {}
+JsonValue::JsonValue(double value) : state_(value) {}
+JsonValue::JsonValue(std::string value) : state_(std::move(value)) {}
+JsonValue::JsonValue(const char* value) : state_(std::string(value)) {}
+JsonValue::JsonValue(Array value) : state_(std::move(value)) {}
+JsonValue::JsonValue(Object value) : state_(std::move(value)) {}
+
 JsonValue::JsonValue(uint64_t value) {
   if (value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
     state_ = static_cast<int64_t>(value);

@@ -31,16 +31,16 @@ class JsonValue {
   using Array = std::vector<JsonValue>;
   using Object = std::vector<JsonMember>;
 
-  JsonValue() = default;  // null
-  JsonValue(bool value) : state_(value) {}
-  JsonValue(int64_t value) : state_(value) {}
+  JsonValue();  // null
+  JsonValue(bool value);
+  JsonValue(int64_t value);
   // Kept as int64_t when it fits, so that an integer has one form.
   JsonValue(uint64_t value);
-  JsonValue(double value) : state_(value) {}
-  JsonValue(std::string value) : state_(std::move(value)) {}
-  JsonValue(const char* value) : state_(std::string(value)) {}
-  JsonValue(Array value) : state_(std::move(value)) {}
-  JsonValue(Object value) : state_(std::move(value)) {}
+  JsonValue(double value);
+  JsonValue(std::string value);
+  JsonValue(const char* value);
+  JsonValue(Array value);
+  JsonValue(Object value);
 
   bool is_null() const { return std::holds_alternative<std::monostate>(state_); }
 
