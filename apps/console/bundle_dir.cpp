@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/mapped_file.h"
 #include "base/text_table.h"
 
 namespace plow {
@@ -16,18 +15,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kMaxWeightsJson = size_t{64} << 20;  // a tensor takes some 200 bytes of it
-
-// Names from weights.json. They are for people only, so a file that cannot be read leaves them as they are.
-void read_names(const fs::path& weights_json, BundleDir& bundle) {
-  const auto text = read_text_file(weights_json, kMaxWeightsJson);
-  if (!text.ok()) return;
+// Names from the build record. They are for people only, so a record without them leaves them as they are.
+void read_names(BundleDir& bundle) {
   simdjson::dom::parser parser;
-  simdjson::dom::element document;
-  if (parser.parse(*text).get(document) != simdjson::SUCCESS) return;
+  simdjson::dom::element record;
+  if (parser.parse(simdjson::padded_string(bundle.file.build_record())).get(record) != simdjson::SUCCESS) return;
   std::string_view value;
-  if (document["served_name"].get(value) == simdjson::SUCCESS) bundle.name = value;
-  if (document["architecture"].get(value) == simdjson::SUCCESS) bundle.architecture = value;
+  if (record["served_name"].get(value) == simdjson::SUCCESS) bundle.name = value;
+  if (record["architecture"].get(value) == simdjson::SUCCESS) bundle.architecture = value;
 }
 
 Error write_error(const fs::path& path, int error) {
@@ -57,7 +52,7 @@ Result<BundleDir> open_bundle_dir(const fs::path& path) {
   const fs::path absolute = fs::absolute(path).lexically_normal();
   const fs::path& named = absolute.has_filename() ? absolute : absolute.parent_path();
   BundleDir bundle{path, std::move(file), named.filename().string(), ""};
-  read_names(path / "weights.json", bundle);
+  read_names(bundle);
   return bundle;
 }
 

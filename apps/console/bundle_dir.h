@@ -13,8 +13,8 @@ namespace plow {
 struct BundleDir {
   std::filesystem::path path;
   BundleFile file;
-  std::string name;          // that the model is served under; the directory's name when weights.json has none
-  std::string architecture;  // "LlamaForCausalLM"; empty when weights.json has none
+  std::string name;          // that the model is served under; the directory's name when the build record has none
+  std::string architecture;  // "LlamaForCausalLM"; empty when the build record has none
 };
 
 // Errors (kInput): no such directory, a checkpoint instead of a bundle, or what BundleFile::open says.
