@@ -1,14 +1,17 @@
 #include "console/command_line.h"
 
+#include "console/interrupt.h"
+#include "console/terminal.h"
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cstring>
 #include <memory>
+#include <system_error>
 #include <vector>
-
-#include "console/interrupt.h"
-#include "console/terminal.h"
 
 namespace plow {
 
@@ -25,8 +28,8 @@ std::string deepest_command(const CLI::App& app) {
   return app.get_name() + (parsed.empty() ? "" : " " + deepest_command(*parsed.front()));
 }
 
-// The value that an option takes, as the help shows it: "N", "TEXT", "f32|bf16". CLI11's own form names the limits and the variable of
-// every option, which buries the text.
+// The value that an option takes, as the help shows it: "N", "TEXT", "f32|bf16". CLI11's own form names the
+// limits and the variable of every option, which buries the text.
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
@@ -45,7 +48,8 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-// What was given and is not known: CLI11 reports it only when nothing that is required lacks, but a mistyped name is the likelier error.
+// What was given and is not known: CLI11 reports it only when nothing that is required lacks, but a mistyped
+// name is the likelier error.
 std::string unexpected_argument(const CLI::App& app) {
   const std::vector<std::string> rest = app.remaining(true);
   if (rest.empty()) return {};
@@ -59,6 +63,22 @@ std::string sentence(std::string text) {
   return text;
 }
 
+Error output_error(int error) {
+  const std::string message = fmt::format("cannot write to standard output: {}", std::strerror(error));
+  return error == ENOSPC ? does_not_fit(message) : input_error(message);
+}
+
+// What was printed may still be in a buffer, and the disk behind it full. {fmt} throws when a write fails.
+Result<int> run_and_flush(const std::function<Result<int>()>& run) {
+  try {
+    Result<int> result = run();
+    if (result.ok() && std::fflush(stdout) != 0) return output_error(errno);
+    return result;
+  } catch (const std::system_error& error) {
+    return output_error(error.code().value());
+  }
+}
+
 }  // namespace
 
 void finish_options(CLI::App& app) {
@@ -67,11 +87,13 @@ void finish_options(CLI::App& app) {
     if (option->get_lnames().empty()) continue;
     std::string name = option->get_lnames().front();
     if (name == "help" || name == "version") continue;
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c))); });
+    std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+      return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    });
     option->envname("PLOW_" + name);
   }
-  for (CLI::App* subcommand : app.get_subcommands([](CLI::App*) { return true; })) finish_options(*subcommand);
+  for (CLI::App* subcommand : app.get_subcommands([](CLI::App*) { return true; }))
+    finish_options(*subcommand);
 }
 
 int run_command_line(CLI::App& app, int argc, char** argv, const std::function<Result<int>()>& run) {
@@ -81,12 +103,12 @@ int run_command_line(CLI::App& app, int argc, char** argv, const std::function<R
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     const std::string unexpected = unexpected_argument(app);
-    print_error(app.get_name(), fmt::format("{} Run '{} --help' to see what it takes.",
-                                            unexpected.empty() ? sentence(error.what()) : unexpected, deepest_command(app)));
+    print_error(app.get_name(),
+                fmt::format("{} Run '{} --help' to see what it takes.",
+                            unexpected.empty() ? sentence(error.what()) : unexpected, deepest_command(app)));
     return static_cast<int>(ErrorClass::kUsage);
   }
-  const Result<int> status = run();
-  std::fflush(stdout);
+  const Result<int> status = run_and_flush(run);
   if (const int signal = interrupted(); signal != 0) {
     if (!status.ok()) print_error(app.get_name(), status.error().message);
     return 128 + signal;
