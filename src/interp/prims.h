@@ -51,6 +51,7 @@ concept HasVectors = requires(typename I::Vec v, typename I::Mask m, const float
   I::times_power(v, v);      // a * 2^b for integral b in [-126, 127]
   I::less(v, v);             // -> Mask
   I::lanes_below(n);         // -> Mask: lane < n
+  I::mask_bits(m);           // -> uint32_t: bit i is lane i
   I::select(m, v, v);        // m ? a : b
   I::reduce_add(v);          // -> float
   I::reduce_max(v);          // -> float
@@ -62,6 +63,7 @@ concept HasNarrowLoads = requires(const Bf16* b, Bf16* out, const F16* h, const 
   I::load(b);
   I::load_n(b, n);
   I::load(h);
+  I::load_n(h, n);
   I::store(out, v);  // rounds to nearest, ties to even
   I::store_n(out, v, n);
   I::load_pairs(b, v, v);
@@ -77,6 +79,7 @@ concept HasPairDot = requires(typename I::Vec acc, const Bf16* line, uint32_t pa
 template <class I>
 concept HasScalarMath = requires(double x, double* out, float f) {
   I::sin_cos(x, out, out);
+  I::log(x);
   I::sqrt(f);
 };
 

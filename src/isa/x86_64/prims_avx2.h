@@ -69,6 +69,9 @@ struct Avx2 : ScalarPrims {
     return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(bound, lane)),
             _mm256_castsi256_ps(_mm256_cmpgt_epi32(bound, _mm256_add_epi32(lane, _mm256_set1_epi32(8))))};
   }
+  static uint32_t mask_bits(Mask m) {
+    return static_cast<uint32_t>(_mm256_movemask_ps(m.lo)) | static_cast<uint32_t>(_mm256_movemask_ps(m.hi)) << 8;
+  }
   static Vec select(Mask m, Vec a, Vec b) {
     return {_mm256_blendv_ps(b.lo, a.lo, m.lo), _mm256_blendv_ps(b.hi, a.hi, m.hi)};
   }
@@ -93,9 +96,10 @@ struct Avx2 : ScalarPrims {
     const __m128i* q = reinterpret_cast<const __m128i*>(p);
     return {_mm256_cvtph_ps(_mm_loadu_si128(q)), _mm256_cvtph_ps(_mm_loadu_si128(q + 1))};
   }
-  static Vec load_n(const Bf16* p, uint32_t n) {
-    Bf16 lanes[16] = {};
-    __builtin_memcpy(lanes, p, n * sizeof(Bf16));
+  template <class T>  // Bf16 or F16
+  static Vec load_n(const T* p, uint32_t n) {
+    T lanes[16] = {};
+    __builtin_memcpy(lanes, p, n * sizeof(T));
     return load(lanes);
   }
   static void store(Bf16* p, Vec v) {

@@ -44,6 +44,7 @@ struct Avx512 : ScalarPrims {
 
   static Mask less(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
   static Mask lanes_below(uint32_t n) { return static_cast<Mask>(n >= 16 ? 0xffffu : (1u << n) - 1); }
+  static uint32_t mask_bits(Mask m) { return m; }
   static Vec select(Mask m, Vec a, Vec b) { return _mm512_mask_blend_ps(m, b, a); }
   static float reduce_add(Vec v) {
     const __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), high_half(v));
@@ -61,6 +62,7 @@ struct Avx512 : ScalarPrims {
   static Vec load(const Bf16* p) { return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
   static Vec load(const F16* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
   static Vec load_n(const Bf16* p, uint32_t n) { return widen(_mm256_maskz_loadu_epi16(lanes_below(n), p)); }
+  static Vec load_n(const F16* p, uint32_t n) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes_below(n), p)); }
   static void store(Bf16* p, Vec v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(v)); }
   static void store_n(Bf16* p, Vec v, uint32_t n) { _mm256_mask_storeu_epi16(p, lanes_below(n), narrow(v)); }
 

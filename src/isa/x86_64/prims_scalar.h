@@ -36,6 +36,7 @@ struct ScalarPrims {
     *sine = ::sin(x);
     *cosine = ::cos(x);
   }
+  static double log(double x) { return ::log(x); }
   static float sqrt(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
 };
 
