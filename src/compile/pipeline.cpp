@@ -121,6 +121,7 @@ BundleTables bundle_tables(const CompileOptions& options, const Compiled& compil
   header.scratch_bytes = static_cast<uint32_t>(scratch_bytes(compiled.programs));
   for (const ProgramStages& program : compiled.programs) tables.programs.push_back(program.tables);
   tables.kv_groups = compiled.kv.groups;
+  tables.sources = planned_sources(graph, compiled.tape);
   tables.graph_text = print_graph(graph);
   tables.rewrite_log = compiled.rewritten.log;
   tables.build_record = build_record(options, compiled);
