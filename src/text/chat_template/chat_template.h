@@ -89,7 +89,7 @@ struct PromptSegment {
 class ChatTemplate {
  public:
   // Errors (kInput, with the line): not UTF-8, a syntax error, an unknown tag, filter or test, a construct
-  // that needs other templates, nesting that is too deep, more than 4 MiB of source.
+  // that needs other templates, nesting that is too deep, more than 1 MiB of source.
   static Result<ChatTemplate> compile(std::string_view source);
 
   ChatTemplate(ChatTemplate&& other) noexcept;
