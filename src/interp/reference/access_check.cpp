@@ -44,14 +44,14 @@ void AccessCheck::check(const Instance& instance, const Accessor& by) {
   for (const bool writes : {false, true}) {
     for (const TileRun& run : plan.runs) {
       for (const Access& access : run.accesses) {
-        if (access.writes == writes) check_access(who, plan, access);
+        if (access.writes == writes) check_access(who, access);
       }
     }
   }
   for (const TileRun& run : plan.runs) mark_written(who, tensor_of(who, plan.n_inputs), run);
 }
 
-void AccessCheck::check_access(const Who& who, const PacketPlan&, const Access& access) {
+void AccessCheck::check_access(const Who& who, const Access& access) {
   const uint16_t tensor = tensor_of(who, access.operand);
   switch (program_.tensors[tensor].space) {
     case Space::kTape:
@@ -149,21 +149,15 @@ void AccessCheck::check_step(const Who& who, uint16_t tensor, const Access& acce
 }
 
 void AccessCheck::check_sampled(const Instance& instance, const Accessor& by) {
-  const Who who{instance, by};
   for (uint32_t s = 0; s < plan_.shape.n_samples; ++s) {
     const auto conflict = device_.sampled.read(s, 1, {}, true, by);
     if (!conflict) continue;
-    findings_.push_back(
-        {conflict->kind, instance.packet, by.worker,
-         fmt::format(
-             "{} hands out the token of sample {}, and {}", describe_instance(program_, packets_, instance),
-             s,
-             conflict->kind == FindingKind::kNeverWritten
-                 ? "nothing has written it in this step"
-                 : fmt::format("no wait puts {} before it",
-                               describe_instance(
-                                   program_, packets_,
-                                   plan_.instances[conflict->other_worker][conflict->other_tick - 1])))});
+    const std::string why = conflict->kind == FindingKind::kNeverWritten
+                                ? "nothing has written it in this step"
+                                : "no wait puts " + describe_other(*conflict) + " before it";
+    findings_.push_back({conflict->kind, instance.packet, by.worker,
+                         fmt::format("{} hands out the token of sample {}, and {}",
+                                     describe_instance(program_, packets_, instance), s, why)});
     return;
   }
 }
@@ -204,15 +198,17 @@ std::string AccessCheck::describe_place(const Place& place) const {
   return describe_element(program_, place.tensor, place.row, place.column);
 }
 
+std::string AccessCheck::describe_other(const Conflict& conflict) const {
+  if (conflict.other_tick == 0) return "a step before";
+  return describe_instance(program_, packets_,
+                           plan_.instances[conflict.other_worker][conflict.other_tick - 1]);
+}
+
 std::string AccessCheck::describe_conflict(const Who& who, bool writes, const Conflict& conflict,
                                            const Place& place) const {
   const std::string me = fmt::format("{} {} {}", describe_instance(program_, packets_, who.instance),
                                      writes ? "writes" : "reads", describe_place(place));
-  const std::string other =
-      conflict.other_tick == 0
-          ? "a step before"
-          : describe_instance(program_, packets_,
-                              plan_.instances[conflict.other_worker][conflict.other_tick - 1]);
+  const std::string other = describe_other(conflict);
   switch (conflict.kind) {
     case FindingKind::kUnorderedRead:
       return fmt::format("{}, which {} writes, and no wait puts the write before the read", me, other);

@@ -46,7 +46,7 @@ class AccessCheck {
     uint32_t slot;  // of a cache's element
   };
 
-  void check_access(const Who& who, const PacketPlan& plan, const Access& access);
+  void check_access(const Who& who, const Access& access);
   void check_arena(const Who& who, uint16_t tensor, const Access& access);
   void check_kv_read(const Who& who, uint16_t tensor, const Access& access);
   void check_kv_write(const Who& who, uint16_t tensor, const Access& access);
@@ -56,6 +56,7 @@ class AccessCheck {
   void mark_written(const Who& who, uint16_t tensor, const TileRun& run);
 
   void report(const Who& who, bool writes, const Conflict& conflict, const Place& place);
+  std::string describe_other(const Conflict& conflict) const;
   std::string describe_conflict(const Who& who, bool writes, const Conflict& conflict,
                                 const Place& place) const;
   std::string describe_place(const Place& place) const;
