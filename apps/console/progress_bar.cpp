@@ -91,8 +91,10 @@ void ProgressBar::finish() {
   if (state_.label.empty()) return;
   clear();
   state_.seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
-  fmt::print(stream_, "{}\n", render_stage_done(state_));
-  std::fflush(stream_);
+  if (keep_lines_) {
+    fmt::print(stream_, "{}\n", render_stage_done(state_));
+    std::fflush(stream_);
+  }
   state_ = {};
 }
 

@@ -38,6 +38,8 @@ class ProgressBar {
   // `done` of `total` in the stage `label`; another label ends the stage before.
   void update(const std::string& label, uint64_t done, uint64_t total, ProgressUnit unit);
   void finish();  // ends the last stage
+  // Whether the line of a stage stays when it is done (it does at first).
+  void keep_lines(bool keep) { keep_lines_ = keep; }
   void clear();   // takes the bar off the screen, for an error message
 
  private:
@@ -50,6 +52,7 @@ class ProgressBar {
   ProgressState state_;
   Clock::time_point begin_, drawn_;
   bool on_screen_ = false;
+  bool keep_lines_ = true;
 };
 
 }  // namespace plow

@@ -47,17 +47,24 @@ std::string fit_text(const MemoryPlan& plan, uint32_t slots, uint64_t available)
 class Reporter : public ProgressSink {
  public:
   Reporter(const CompileOptions& options, bool as_json)
-      : options_(options), json_(as_json), bar_(stderr, Terminal::of(STDERR_FILENO)) {}
+      : options_(options), json_(as_json), bar_(stderr, Terminal::of(STDERR_FILENO)) {
+    bar_.keep_lines(false);  // the stages before the summary are short; the summary comes first
+  }
 
   void summary(const CompileSummary& summary) override {
-    summary_ = summary;
     const uint64_t needed = summary.tape_bytes + (summary.tape_bytes >> 6);  // model.pkt, tokenizer: a per cent or two
     const auto disk = disk_available(options_.out);
     if (disk && *disk < needed) {
       refusal_ = does_not_fit(fmt::format("the bundle needs {} and the disk of {} has {} left. Free some space or choose another --out.",
                                           bytes_text(needed), options_.out.string(), bytes_text(*disk)));
     }
-    json_ ? summary_event(summary) : summary_table(summary);
+    if (json_) {
+      summary_event(summary);
+    } else {
+      bar_.finish();
+      summary_table(summary);
+      bar_.keep_lines(true);
+    }
   }
 
   void stage(std::string_view name, uint64_t done, uint64_t total) override {
@@ -130,7 +137,6 @@ class Reporter : public ProgressSink {
   const CompileOptions& options_;
   bool json_;
   ProgressBar bar_;
-  CompileSummary summary_;
   std::optional<Error> refusal_;
   std::string event_stage_;
   Clock::time_point event_at_{};

@@ -178,7 +178,7 @@ int run_plowc(int argc, char** argv) {
       "  plowc viz smollm2.plow -o schedule.html");
   add_compile_options(app, arguments);
   const Commands commands = add_commands(app, arguments);
-  read_environment(app);
+  finish_options(app);
   return run_command_line(app, argc, argv, [&] { return dispatch(commands, arguments); });
 }
 

@@ -4,6 +4,7 @@
 #include "abi/header.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "ops/tile_rule.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -58,6 +59,11 @@ class BundleFile {
   std::span<const SourceTensor> sources_;
   std::string_view names_, graph_text_, rewrite_log_, build_record_;
 };
+
+// A packet's operator as its tile rule sees it: which regions its tiles read and write. `shapes` must outlive
+// the instance.
+std::vector<OperandShape> operand_shapes(const ProgramView& program, const Packet& packet);
+OpInstance op_instance(const Packet& packet, std::span<const OperandShape> shapes);
 
 // What a program is made of before it is bytes.
 struct ProgramTables {

@@ -157,9 +157,10 @@ Status check_place(const BundleParts& parts, const ProgramView& program, const T
   return {};
 }
 
-Status check_layout(const TensorEntry& tensor) {
+Status check_layout(const BundleParts& parts, const TensorEntry& tensor) {
   const uint64_t element = dtype_bytes(tensor.dtype);
   const bool kv = tensor.space == Space::kKv;
+  if (kv && tensor.dtype != parts.header->kv_dtype) return wrong("a dtype that is not the cache's");
   if (kv != (tensor.layout == Layout::kKvBlocks))
     return wrong("KV blocks lie in the KV pool, and nothing else does");
   switch (tensor.layout) {
@@ -202,7 +203,7 @@ Status check_tensor(const BundleParts& parts, const ProgramView& program, const 
   }
   if (tensor.space != Space::kKv && tensor.kv_group != 0)
     return wrong("KV group {} outside the KV pool", tensor.kv_group);
-  PLOW_TRY_STATUS(check_layout(tensor));
+  PLOW_TRY_STATUS(check_layout(parts, tensor));
   return check_place(parts, program, tensor);
 }
 
@@ -304,7 +305,9 @@ Status check_header(const BundleHeader& header) {
                  header.vocab, header.hidden, header.max_context, header.max_slots);
   }
   if (header.tape_bytes > kMostBytes) return wrong("a tape of {} bytes", header.tape_bytes);
-  if (!known(header.kv_dtype)) return wrong("KV dtype {} does not exist", static_cast<int>(header.kv_dtype));
+  const bool kv_dtype_fits =
+      header.kv_dtype == DType::kF32 || header.kv_dtype == DType::kBf16 || header.kv_dtype == DType::kF16;
+  if (!kv_dtype_fits) return wrong("{} is no dtype of a KV cache", static_cast<int>(header.kv_dtype));
   const bool zero = std::all_of(std::begin(header.reserved0), std::end(header.reserved0),
                                 [](uint8_t byte) { return byte == 0; });
   if (!zero || header.reserved1 != 0) return wrong("reserved fields of the header are not zero");

@@ -1,5 +1,6 @@
 #include "abi/step.h"
 #include "bundle/check.h"
+#include "ops/tile_rule.h"
 
 #include <fmt/format.h>
 
@@ -24,46 +25,15 @@ Error wrong(const std::string& what) {
   return input_error(what + "; the bundle was written wrongly, compile it again with plowc");
 }
 
-constexpr uint32_t kNotAnOperator = 0xffffffffu;
-
-// ops/README.md.
-uint32_t n_inputs(Op op) {
-  switch (op) {
-    case Op::kScale:
-    case Op::kSoftCap:
-    case Op::kSample:
-      return 1;
-    case Op::kEmbed:
-    case Op::kRmsNorm:
-    case Op::kLinear:
-    case Op::kBiasAdd:
-    case Op::kRopeTable:
-    case Op::kRope:
-    case Op::kAttention:
-    case Op::kAdd:
-    case Op::kGlu:
-    case Op::kGatherRows:
-      return 2;
-    case Op::kKvAppend:
-      return 3;
-    default:
-      return kNotAnOperator;
-  }
-}
-
 bool same_rows(const TensorEntry& a, const TensorEntry& b) {
   return a.row_kind == b.row_kind && a.rows == b.rows;
 }
-bool same_shape(const TensorEntry& a, const TensorEntry& b) { return same_rows(a, b) && a.cols == b.cols; }
-bool is_row(const TensorEntry& tensor, uint32_t cols) {
-  return tensor.row_kind == Rows::kFixed && tensor.rows == 1 && tensor.cols == cols;
-}
+bool is_row(const TensorEntry& tensor) { return tensor.row_kind == Rows::kFixed && tensor.rows == 1; }
 bool is_column(const TensorEntry& tensor, StepColumn column) {
   return tensor.space == Space::kStep && tensor.offset == static_cast<uint64_t>(column);
 }
 bool of_tokens(const TensorEntry& tensor) { return tensor.row_kind == Rows::kTokens; }
 bool of_samples(const TensorEntry& tensor) { return tensor.row_kind == Rows::kSamples; }
-bool divides(uint32_t part, uint32_t whole) { return part != 0 && whole % part == 0; }
 bool is_kv(const TensorEntry& tensor) { return tensor.space == Space::kKv; }
 float as_float(uint32_t bits) {
   float value;
@@ -71,44 +41,35 @@ float as_float(uint32_t bits) {
   return value;
 }
 
-// Whether the shapes and attributes are what the operator is defined for.
-bool shapes_fit(Op op, const Operands& o, uint32_t vocab) {
+// What the definition demands of rows, memories and the vocabulary; the tile rule looks at the columns.
+bool rows_fit(Op op, const Operands& o, uint32_t vocab) {
   const TensorEntry& a = o.input(0);
   const TensorEntry& out = o.output();
   switch (op) {
     case Op::kEmbed:
-      return is_column(o.input(1), StepColumn::kTokenIds) && of_tokens(out) && a.cols == out.cols &&
-             a.rows >= vocab;
+      return is_column(o.input(1), StepColumn::kTokenIds) && of_tokens(out) && a.rows >= vocab;
     case Op::kScale:
     case Op::kSoftCap:
-      return same_shape(a, out);
+      return same_rows(a, out);
     case Op::kRmsNorm:
-      return same_shape(a, out) && divides(o.attribute(2), a.cols) && is_row(o.input(1), o.attribute(2));
-    case Op::kLinear:
-      return same_rows(a, out) && o.input(1).row_kind == Rows::kFixed && o.input(1).cols == a.cols &&
-             o.input(1).rows == out.cols;
     case Op::kBiasAdd:
-      return same_shape(a, out) && is_row(o.input(1), a.cols);
+      return same_rows(a, out) && is_row(o.input(1));
+    case Op::kLinear:
+      return same_rows(a, out);
     case Op::kRopeTable:
-      return is_row(a, out.cols / 2) && out.cols % 2 == 0 && is_column(o.input(1), StepColumn::kPositions) &&
-             of_tokens(out);
+      return is_row(a) && is_column(o.input(1), StepColumn::kPositions) && of_tokens(out);
     case Op::kRope:
-      return same_shape(a, out) && of_tokens(a) && of_tokens(o.input(1)) && divides(o.attribute(0), a.cols) &&
-             o.input(1).cols % 2 == 0 && o.input(1).cols <= o.attribute(0);
+      return same_rows(a, out) && of_tokens(a) && of_tokens(o.input(1));
     case Op::kKvAppend:
-      return of_tokens(a) && same_shape(a, o.input(1)) && is_kv(o.input(2)) && is_kv(out) &&
-             out.offset == o.input(2).offset && out.kv_group == o.input(2).kv_group &&
-             same_shape(out, o.input(2)) && out.cols == a.cols && divides(o.attribute(0), a.cols);
+      return of_tokens(a) && of_tokens(o.input(1)) && is_kv(o.input(2)) && is_kv(out) &&
+             out.offset == o.input(2).offset && out.kv_group == o.input(2).kv_group;
     case Op::kAttention:
-      return of_tokens(a) && same_shape(a, out) && is_kv(o.input(1)) && divides(o.attribute(0), a.cols) &&
-             divides(o.attribute(0), o.input(1).cols) && divides(o.input(1).cols, a.cols);
+      return of_tokens(a) && same_rows(a, out) && is_kv(o.input(1));
     case Op::kAdd:
-      return same_shape(a, out) && same_shape(o.input(1), out);
     case Op::kGlu:
-      return same_shape(a, out) && same_shape(o.input(1), out) && o.attribute(0) <= 2;
+      return same_rows(a, out) && same_rows(o.input(1), out);
     case Op::kGatherRows:
-      return of_tokens(a) && is_column(o.input(1), StepColumn::kSampleRows) && of_samples(out) &&
-             a.cols == out.cols;
+      return of_tokens(a) && is_column(o.input(1), StepColumn::kSampleRows) && of_samples(out);
     case Op::kSample:
       return of_samples(a) && a.cols == vocab && is_column(out, StepColumn::kSampled);
     default:
@@ -116,7 +77,7 @@ bool shapes_fit(Op op, const Operands& o, uint32_t vocab) {
   }
 }
 
-bool attributes_are_numbers(Op op, const Operands& o) {
+bool attributes_fit(Op op, const Operands& o) {
   switch (op) {
     case Op::kScale:
       return std::isfinite(as_float(o.attribute(0)));
@@ -140,31 +101,28 @@ bool types_fit(const Operands& o) {
     const TensorEntry& tensor = o.input(i);
     if (tensor.space == Space::kArena && tensor.dtype != DType::kF32) return false;
     if (tensor.space == Space::kStep && tensor.dtype != DType::kU32) return false;
-    if (tensor.space == Space::kKv && tensor.dtype != DType::kF32 && tensor.dtype != DType::kBf16 &&
-        tensor.dtype != DType::kF16) {
-      return false;
-    }
     if (tensor.space == Space::kTape && (tensor.row_kind != Rows::kFixed || tensor.dtype == DType::kU32))
       return false;
   }
   const TensorEntry& out = o.output();
+  if (out.space == Space::kStep && out.dtype != DType::kU32) return false;
   return out.space == Space::kArena ? out.dtype == DType::kF32 && out.layout == Layout::kRowMajor
                                     : out.space != Space::kTape;
 }
 
-// The row tiles of the packet are those of its output; of the tokens where the output is the cache.
-Rows row_kind_of(Op op, const Operands& o) {
-  return op == Op::kKvAppend ? Rows::kTokens : o.output().row_kind;
-}
-
-Status check_columns(const Operands& o) {
+Status check_columns(const Operands& o, uint32_t unit) {
   const Packet& packet = o.packet;
+  const uint32_t cols = o.output().cols;
   const uint64_t last = packet.col_first + uint64_t{packet.col_count - 1u} * packet.col_stride;
   if (packet.col_count == 0 || packet.tile_cols == 0 || (packet.col_count > 1 && packet.col_stride == 0) ||
-      last * packet.tile_cols >= o.output().cols) {
+      last * packet.tile_cols >= cols) {
     return wrong(fmt::format("column tiles {}, +{} x {} of {} columns are outside an output of {} columns",
-                             packet.col_first, packet.col_count, packet.col_stride, packet.tile_cols,
-                             o.output().cols));
+                             packet.col_first, packet.col_count, packet.col_stride, packet.tile_cols, cols));
+  }
+  if (packet.tile_cols < cols && packet.tile_cols % unit != 0) {
+    return wrong(
+        fmt::format("column tiles of {} columns are no multiple of the {} that its definition cuts by",
+                    packet.tile_cols, unit));
   }
   return {};
 }
@@ -174,24 +132,43 @@ Status check_columns(const Operands& o) {
 Status check_operator(const BundleParts& parts, const ProgramView& program, const Packet& packet) {
   const Op op = static_cast<Op>(packet.body);
   if (is_protocol(op)) return {};
-  const uint32_t inputs = n_inputs(op);
-  PLOW_CHECK(inputs != kNotAnOperator, "operator {} has no rule here", op_name(op));
+  const TileRule* rule = tile_rule(op);
+  PLOW_CHECK(rule != nullptr, "operator {} has no tile rule", op_name(op));
   for (uint32_t i = 0; i < kPacketOperands; ++i) {
-    if ((i <= inputs) != (packet.operand[i] != kNoTensor))
-      return wrong(fmt::format("it has {} inputs and an output", inputs));
+    if ((i < rule->n_operands) != (packet.operand[i] != kNoTensor)) {
+      return wrong(fmt::format("it has {} inputs and an output", rule->n_operands - 1));
+    }
   }
-  const Operands operands{program, packet, inputs};
-  if (!shapes_fit(op, operands, parts.header->vocab) || !attributes_are_numbers(op, operands)) {
+  const Operands operands{program, packet, rule->n_operands - 1};
+  const std::vector<OperandShape> shapes = operand_shapes(program, packet);
+  const OpInstance instance = op_instance(packet, shapes);
+  const uint32_t unit = rule->column_unit(instance);
+  if (unit == 0 || !rows_fit(op, operands, parts.header->vocab) || !attributes_fit(op, operands)) {
     return wrong("the shapes of its operands and its attributes do not fit its definition");
   }
   if (!types_fit(operands))
     return wrong("an operand has a dtype or lies in a memory that its definition does not have");
-  if (static_cast<Rows>(packet.row_kind) != row_kind_of(op, operands)) {
+  if (static_cast<Rows>(packet.row_kind) != instance_rows(instance)) {
     return wrong(fmt::format("its row tiles count {}, those of its output {}",
                              rows_name(static_cast<Rows>(packet.row_kind)),
-                             rows_name(row_kind_of(op, operands))));
+                             rows_name(instance_rows(instance))));
   }
-  return check_columns(operands);
+  return check_columns(operands, unit);
+}
+
+std::vector<OperandShape> operand_shapes(const ProgramView& program, const Packet& packet) {
+  std::vector<OperandShape> shapes;
+  for (uint32_t i = 0; i < kPacketOperands && packet.operand[i] != kNoTensor; ++i) {
+    const TensorEntry& tensor = program.tensors[packet.operand[i]];
+    shapes.push_back({tensor.row_kind, tensor.rows, tensor.cols});
+  }
+  return shapes;
+}
+
+OpInstance op_instance(const Packet& packet, std::span<const OperandShape> shapes) {
+  OpInstance instance{static_cast<Op>(packet.body), {}, shapes};
+  std::copy(std::begin(packet.immediate), std::end(packet.immediate), instance.attributes.begin());
+  return instance;
 }
 
 }  // namespace plow

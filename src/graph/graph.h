@@ -1,15 +1,9 @@
-// The operator graph: what a model computes in one step. Flat arrays; a node is its one value. Nodes are in topological order: a node's
-// inputs come before it. Immutable once built (GraphBuilder makes one, verify_graph checks it).
+// The operator graph: what a model computes in one step. Flat arrays; a node is its one value. Nodes are in
+// topological order: a node's inputs come before it. Immutable once built (GraphBuilder makes one,
+// verify_graph checks it).
 //
 // Sizes are symbolic: T rows of tokens and S sampled rows in a step (abi/tensor.h, Rows).
 #pragma once
-
-#include <array>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "abi/op.h"
 #include "abi/packet.h"
@@ -18,12 +12,19 @@
 #include "base/error.h"
 #include "base/ids.h"
 
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace plow {
 
 using NodeId = Id<struct NodeTag>;
 
-// [rows, cols], row-major in meaning. A weight matrix is [outputs, inputs]; a vector is [1, n]. The KV state of a layer is
-// [kFixed 1, kv_heads * head_dim].
+// [rows, cols], row-major in meaning. A weight matrix is [outputs, inputs]; a vector is [1, n]. The KV state
+// of a layer is [kFixed 1, kv_heads * head_dim].
 struct Shape {
   Rows row_kind = Rows::kFixed;
   uint32_t rows = 1;  // used when row_kind is kFixed
@@ -31,8 +32,8 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-// The attributes of an operator, in the order of its definition (OpDef::attributes), as bit patterns of u32 or f32: they go into packets
-// as they are.
+// The attributes of an operator, in the order of its definition (OpDef::attributes), as bit patterns of u32
+// or f32: they go into packets as they are.
 using Attributes = std::array<uint32_t, kPacketImmediates>;
 
 struct Node {
@@ -40,9 +41,10 @@ struct Node {
   DType dtype = DType::kF32;  // of the value
   Shape shape;
   Attributes attributes{};
-  uint32_t first_input = 0;   // into OpGraph::inputs
+  uint32_t first_input = 0;  // into OpGraph::inputs
   uint32_t n_inputs = 0;
-  uint32_t leaf = 0;          // kWeight: index into weights; kConstant: into constants; kKvState: into kv_states; kStepInput: a StepColumn
+  uint32_t leaf = 0;  // kWeight: index into weights; kConstant: into constants; kKvState: into kv_states;
+                      // kStepInput: a StepColumn
   uint32_t layer = kNoLayer;  // of the model, for people and for recognising repeated layers
 
   static constexpr uint32_t kNoLayer = 0xffffffffu;
@@ -88,12 +90,14 @@ struct OpGraph {
   }
 };
 
-// Checks what every stage relies on: topological order, arity, shapes and dtypes by each operator's rule, leaves in range, one Sample.
-// Errors: kVerification, naming the node.
+// Checks what every stage relies on: topological order, arity, shapes and dtypes by each operator's rule,
+// leaves in range, one Sample. Errors: kVerification, naming the node.
 Status verify_graph(const OpGraph& graph);
 
 // One line a node:  %12 = rms_norm(%11, %3) eps=1e-05 group=576 offset=0 : f32[T, 576] @layer 0
-// print and parse are inverse to each other; floats are printed so that they parse to the same bits.
+// print and parse are inverse to each other for graphs that verify; floats are printed so that they parse to
+// the same bits. Errors of parse_graph: kInput, naming the line; kVerification when the graph is not one that
+// verifies.
 std::string print_graph(const OpGraph& graph);
 Result<OpGraph> parse_graph(std::string_view text);
 

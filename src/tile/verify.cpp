@@ -80,8 +80,8 @@ Status verify_tile_graph(const OpGraph& graph, const TileGraph& tiles) {
     const uint32_t cols = view.instance().output().cols;
     const uint32_t unit = tile_rule(view.op)->column_unit(view.instance());
     const bool whole = op.tile_cols == cols;
-    if (op.tile_cols == 0 || (!whole && op.tile_cols % unit != 0)) {
-      return verification_error(fmt::format("tile graph: op {} has tiles of {} columns, not a multiple of {}", o, op.tile_cols, unit));
+    if (op.tile_cols == 0 || op.tile_cols > cols || (!whole && op.tile_cols % unit != 0)) {
+      return verification_error(fmt::format("tile graph: op {} has tiles of {} columns, not a multiple of {} up to the whole width", o, op.tile_cols, unit));
     }
     if (op.first_tile != next_tile || op.n_tiles != (cols + op.tile_cols - 1) / op.tile_cols) {
       return verification_error(fmt::format("tile graph: op {} has {} tiles, which do not cover its {} columns once", o, op.n_tiles, cols));

@@ -1,0 +1,236 @@
+#include "graph/graph.h"
+#include "graph/graph_text.h"
+#include "graph/op_def.h"
+
+#include <charconv>
+#include <optional>
+
+namespace plow {
+namespace {
+
+// A cursor on one line. Reads that fail leave ok() false and give a default; the line's reader asks once, at
+// the end.
+class LineReader {
+ public:
+  explicit LineReader(std::string_view line) : rest_(line) {}
+
+  bool ok() const { return ok_; }
+  bool at_end() const { return rest_.empty(); }
+  std::string_view rest() const { return rest_; }
+  void fail() { ok_ = false; }
+
+  // True, and goes on, when the text comes next.
+  bool accept(std::string_view text) {
+    if (!rest_.starts_with(text)) return false;
+    rest_.remove_prefix(text.size());
+    return true;
+  }
+  void expect(std::string_view text) {
+    if (!accept(text)) fail();
+  }
+
+  template <class T>
+  T number() {
+    T value{};
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (error != std::errc{}) {
+      fail();
+      return T{};
+    }
+    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+    return value;
+  }
+  template <class T>
+  T field(std::string_view name) {  // " name=VALUE"
+    expect(" ");
+    expect(name);
+    expect("=");
+    return number<T>();
+  }
+  NodeId node_id() {
+    expect("%");
+    return NodeId(number<uint32_t>());
+  }
+
+  // Letters, digits and underscores.
+  std::string_view word() {
+    size_t n = 0;
+    while (n < rest_.size() && (std::isalnum(static_cast<unsigned char>(rest_[n])) || rest_[n] == '_')) ++n;
+    const std::string_view result = rest_.substr(0, n);
+    rest_.remove_prefix(n);
+    return result;
+  }
+
+  std::string quoted() {
+    std::string out;
+    expect("\"");
+    while (ok_ && !accept("\"")) {
+      if (accept("\\x")) {
+        unsigned value = 0;
+        const size_t digits = std::min<size_t>(2, rest_.size());
+        const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + digits, value, 16);
+        if (error != std::errc{} || end != rest_.data() + 2) {
+          fail();
+          break;
+        }
+        out += static_cast<char>(value);
+        rest_.remove_prefix(2);
+      } else if (!rest_.empty() && rest_.front() != '\\') {
+        out += rest_.front();
+        rest_.remove_prefix(1);
+      } else {
+        fail();
+      }
+    }
+    return out;
+  }
+
+ private:
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+std::optional<Op> op_of(std::string_view name) {
+#define PLOW_LEAF(number, Name, text) \
+  if (name == #text) return Op::k##Name;
+#define PLOW_OP(number, Name, text) \
+  if (name == #text) return Op::k##Name;
+#include "abi/ops.def"
+  return std::nullopt;
+}
+
+void read_type(LineReader& line, Node& node) {  // "f32[T, 576]"
+  const std::string_view name = line.word();
+  bool known = false;
+  for (DType dtype : {DType::kF32, DType::kBf16, DType::kF16, DType::kF64, DType::kU32}) {
+    if (name != dtype_name(dtype)) continue;
+    node.dtype = dtype;
+    known = true;
+  }
+  if (!known) line.fail();
+  line.expect("[");
+  if (line.accept("T")) {
+    node.shape.row_kind = Rows::kTokens;
+  } else if (line.accept("S")) {
+    node.shape.row_kind = Rows::kSamples;
+  } else {
+    node.shape.rows = line.number<uint32_t>();
+  }
+  line.expect(", ");
+  node.shape.cols = line.number<uint32_t>();
+  line.expect("]");
+}
+
+void read_constant(LineReader& line, OpGraph& graph) {
+  ConstantData constant{line.quoted(), {}};
+  line.expect(" {");
+  while (line.ok() && !line.accept("}")) {
+    if (!constant.values.empty()) line.expect(", ");
+    constant.values.push_back(line.number<double>());
+  }
+  graph.constants.push_back(std::move(constant));
+}
+
+void read_leaf(LineReader& line, OpGraph& graph, Node& node) {
+  switch (node.op) {
+    case Op::kWeight:
+      line.expect(" ");
+      node.leaf = static_cast<uint32_t>(graph.weights.size());
+      graph.weights.push_back({line.quoted()});
+      return;
+    case Op::kConstant:
+      line.expect(" ");
+      node.leaf = static_cast<uint32_t>(graph.constants.size());
+      read_constant(line, graph);
+      return;
+    case Op::kKvState: {
+      KvStateRef state;
+      state.layer = line.field<uint32_t>("layer");
+      state.kv_heads = line.field<uint32_t>("kv_heads");
+      state.head_dim = line.field<uint32_t>("head_dim");
+      state.window = line.field<uint32_t>("window");
+      node.leaf = static_cast<uint32_t>(graph.kv_states.size());
+      graph.kv_states.push_back(state);
+      return;
+    }
+    default: {
+      line.expect(" ");
+      const std::string_view name = line.word();
+      while (step_column_name(static_cast<StepColumn>(node.leaf)) != nullptr &&
+             name != step_column_name(static_cast<StepColumn>(node.leaf))) {
+        ++node.leaf;
+      }
+      if (step_column_name(static_cast<StepColumn>(node.leaf)) == nullptr) line.fail();
+    }
+  }
+}
+
+void read_operator(LineReader& line, OpGraph& graph, Node& node) {
+  line.expect("(");
+  while (line.ok() && !line.accept(")")) {
+    if (node.n_inputs > 0) line.expect(", ");
+    graph.inputs.push_back(line.node_id());
+    ++node.n_inputs;
+  }
+  const OpDef& def = op_def(node.op);
+  for (size_t i = 0; i < def.attributes.size(); ++i) {
+    const AttributeDef& attribute = def.attributes[i];
+    node.attributes[i] = attribute.kind == AttributeKind::kU32
+                             ? line.field<uint32_t>(attribute.name)
+                             : attribute_bits(line.field<float>(attribute.name));
+  }
+}
+
+void read_node(LineReader& line, OpGraph& graph) {
+  if (line.node_id() != NodeId(graph.nodes.size())) line.fail();
+  line.expect(" = ");
+  const std::optional<Op> op = op_of(line.word());
+  if (!op || !line.ok()) return line.fail();
+  Node node;
+  node.op = *op;
+  node.first_input = static_cast<uint32_t>(graph.inputs.size());
+  if (is_leaf(node.op)) {
+    read_leaf(line, graph, node);
+  } else {
+    read_operator(line, graph, node);
+  }
+  line.expect(" : ");
+  read_type(line, node);
+  if (line.accept(" @layer ")) node.layer = line.number<uint32_t>();
+  graph.nodes.push_back(node);
+}
+
+void read_heading(LineReader& line, OpGraph& graph) {
+  line.expect("graph");
+  graph.vocab = line.field<uint32_t>("vocab");
+  graph.hidden = line.field<uint32_t>("hidden");
+  graph.n_layers = line.field<uint32_t>("layers");
+  graph.max_position = line.field<uint32_t>("max_position");
+  line.expect(" tokens=");
+  graph.tokens = line.node_id();
+}
+
+}  // namespace
+
+Result<OpGraph> parse_graph(std::string_view text) {
+  OpGraph graph;
+  for (uint32_t number = 1; number == 1 || !text.empty(); ++number) {
+    const size_t end = text.find('\n');
+    LineReader line(text.substr(0, end));
+    if (number == 1) {
+      read_heading(line, graph);
+    } else {
+      read_node(line, graph);
+    }
+    if (!line.ok() || !line.at_end()) {
+      return input_error(
+          fmt::format("operator graph: line {} cannot be read from '{}' on; print_graph() shows the form",
+                      number, line.rest().substr(0, 40)));
+    }
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+  }
+  PLOW_TRY_STATUS(verify_graph(graph));
+  return graph;
+}
+
+}  // namespace plow
