@@ -1,5 +1,6 @@
 #include "interp/reference/machine.h"
 
+#include "interp/reference/testing/steps.h"
 #include "packet/testing/toy_bundle.h"
 
 #include <gtest/gtest.h>
@@ -9,34 +10,6 @@
 
 namespace plow::reference {
 namespace {
-
-SamplingParams greedy() {
-  SamplingParams params{};
-  params.flags = kSampleGreedy;
-  params.temperature = 1;
-  params.top_p = params.repetition_penalty = 1;
-  return params;
-}
-
-// One step whose every span ends in a sample: {slot, first position, tokens}.
-struct Part {
-  uint32_t slot, first_position;
-  std::vector<uint32_t> tokens;
-};
-
-StepInput step_of(const std::vector<Part>& parts, uint32_t program = 0, uint32_t n_steps = 1) {
-  StepInput input;
-  input.program = program;
-  input.n_steps = n_steps;
-  for (const Part& part : parts) {
-    const auto first = static_cast<uint32_t>(input.token_ids.size());
-    input.spans.push_back({first, static_cast<uint32_t>(part.tokens.size()), part.slot, part.first_position});
-    input.token_ids.insert(input.token_ids.end(), part.tokens.begin(), part.tokens.end());
-    input.sample_rows.push_back(static_cast<uint32_t>(input.token_ids.size()) - 1);
-    input.sampling.push_back(greedy());
-  }
-  return input;
-}
 
 Machine machine_for(const BundleFile& bundle, const ToyBundle& toy, MachineOptions options) {
   options.slots = toy.tables.header.max_slots;
@@ -49,15 +22,15 @@ std::string first_finding(const StepOutput& output) {
              : std::string(finding_name(output.findings[0].kind)) + ": " + output.findings[0].text;
 }
 
-// A prompt in two chunks beside another sequence, then decoding of both, then a third joins.
-std::vector<StepInput> mixed_steps() {
-  return {step_of({{0, 0, {5, 9, 33, 71, 12, 8, 90}}, {1, 0, {17, 3}}}, 1),
-          step_of({{1, 2, {44}}, {0, 7, {1, 2, 3, 4, 5}}}, 1), step_of({{0, 12, {60}}, {1, 3, {61}}}),
-          step_of({{2, 0, {77}}, {1, 4, {62}}, {0, 13, {100}}}), step_of({{2, 1, {6}}})};
-}
-
 EvalStep eval_step_of(const StepInput& input) {
   return {input.spans, input.token_ids, input.sample_rows, input.sampling};
+}
+
+// The same step once more, one position further, on the tokens that it has sampled.
+void feed_back(EvalStep& step, const Matrix& tokens) {
+  for (uint32_t s = 0; s < step.sample_rows.size(); ++s)
+    step.token_ids[step.sample_rows[s]] = static_cast<uint32_t>(tokens.values[s]);
+  for (Span& span : step.spans) ++span.first_position;
 }
 
 TEST(Machine, ComputesWhatTheGraphSays) {
@@ -74,17 +47,20 @@ TEST(Machine, ComputesWhatTheGraphSays) {
       const auto output = machine.run(input);
       ASSERT_TRUE(output.ok()) << output.error().message;
       ASSERT_EQ(first_finding(*output), "");
-      const std::vector<Matrix> values = oracle.run(eval_step_of(input));
-      const NodeId logits = toy.graph.inputs_of(toy.graph.tokens)[0];
-      const Matrix& expected = values[logits.value];
-      ASSERT_EQ(output->logits.size(), expected.values.size());
-      for (size_t i = 0; i < expected.values.size(); ++i) {
-        // Activations are rounded to f32 some thirty times between values of about 1; logits are below 30.
-        ASSERT_NEAR(output->logits[i], expected.values[i], 2e-4) << i;
-      }
-      for (size_t s = 0; s < input.sample_rows.size(); ++s) {
-        EXPECT_EQ(output->sampled[0][s].token,
-                  static_cast<uint32_t>(values[toy.graph.tokens.value].values[s]));
+      ASSERT_EQ(output->sampled.size(), input.n_steps);
+      EvalStep step = eval_step_of(input);
+      for (uint32_t k = 0; k < input.n_steps; ++k) {
+        const std::vector<Matrix> values = oracle.run(step);
+        const Matrix& tokens = values[toy.graph.tokens.value];
+        for (size_t s = 0; s < input.sample_rows.size(); ++s)
+          EXPECT_EQ(output->sampled[k][s].token, static_cast<uint32_t>(tokens.values[s]));
+        feed_back(step, tokens);
+        if (k + 1 < input.n_steps) continue;
+        const Matrix& expected = values[toy.graph.inputs_of(toy.graph.tokens)[0].value];
+        ASSERT_EQ(output->logits.size(), expected.values.size());
+        // Activations are rounded to f32 some fifty times between values of about 1; logits are below 30.
+        for (size_t i = 0; i < expected.values.size(); ++i)
+          ASSERT_NEAR(output->logits[i], expected.values[i], 2e-4) << i;
       }
     }
   }
