@@ -1,0 +1,135 @@
+#include "interp/reference/memory.h"
+
+#include "base/float16.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace plow::reference {
+namespace {
+
+// All bits set is a quiet NaN in f32, bf16 and f16.
+constexpr std::byte kPoison{0xff};
+
+template <class T>
+T read_as(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+double read_element(DType dtype, const std::byte* from) {
+  switch (dtype) {
+    case DType::kF32:
+      return read_as<float>(from);
+    case DType::kBf16:
+      return bf16_to_float(read_as<uint16_t>(from));
+    case DType::kF16:
+      return f16_to_float(read_as<uint16_t>(from));
+    case DType::kF64:
+      return read_as<double>(from);
+    case DType::kU32:
+      return read_as<uint32_t>(from);
+  }
+  return 0;
+}
+
+template <class T>
+void write_as(std::byte* to, T value) {
+  std::memcpy(to, &value, sizeof(value));
+}
+
+void write_element(DType dtype, std::byte* to, double value) {
+  const float rounded = static_cast<float>(value);
+  switch (dtype) {
+    case DType::kF32:
+      return write_as(to, rounded);
+    case DType::kBf16:
+      return write_as(to, float_to_bf16(rounded));
+    case DType::kF16:
+      return write_as(to, float_to_f16(rounded));
+    case DType::kF64:
+      return write_as(to, value);
+    case DType::kU32:
+      return write_as(to, static_cast<uint32_t>(value));
+  }
+}
+
+// Bytes from the tensor's start to an element (abi/tensor.h, Layout).
+uint64_t element_offset(const TensorEntry& tensor, uint64_t row, uint64_t column) {
+  const uint64_t element = dtype_bytes(tensor.dtype);
+  if (tensor.layout == Layout::kRowMajor) return row * tensor.row_stride + column * element;
+  const uint64_t pairs = (uint64_t{tensor.cols} + 1) / 2;
+  return ((row / 16 * pairs + column / 2) * 32 + row % 16 * 2 + column % 2) * element;
+}
+
+}  // namespace
+
+const std::vector<uint32_t>& StepColumns::column(StepColumn which) const {
+  switch (which) {
+    case StepColumn::kTokenIds:
+      return token_ids;
+    case StepColumn::kPositions:
+      return positions;
+    case StepColumn::kRowSlots:
+      return row_slots;
+    default:
+      return sample_rows;
+  }
+}
+
+Memory::Memory(const BundleFile& bundle, std::span<const std::byte> tape,
+               std::span<const uint32_t> pool_blocks)
+    : groups_(bundle.kv_groups()),
+      kv_dtype_(bundle.header().kv_dtype),
+      tape_(tape),
+      pool_blocks_(pool_blocks.begin(), pool_blocks.end()) {
+  uint64_t arena_bytes = 0;
+  for (const ProgramView& program : bundle.programs())
+    arena_bytes = std::max(arena_bytes, program.entry->arena_bytes);
+  arena_.resize(arena_bytes);
+  for (size_t g = 0; g < groups_.size(); ++g) kv_.emplace_back(pool_blocks_[g] * groups_[g].block_bytes);
+  poison_arena();
+  poison_kv();
+}
+
+void Memory::poison_arena() { std::fill(arena_.begin(), arena_.end(), kPoison); }
+
+void Memory::poison_kv() {
+  for (auto& pool : kv_) std::fill(pool.begin(), pool.end(), kPoison);
+}
+
+void Memory::load(const TensorEntry& tensor, uint32_t row, uint32_t begin, uint32_t end, double* out) const {
+  const std::byte* base = (tensor.space == Space::kTape ? tape_.data() : arena_.data()) + tensor.offset;
+  for (uint32_t c = begin; c < end; ++c)
+    out[c - begin] = read_element(tensor.dtype, base + element_offset(tensor, row, c));
+}
+
+void Memory::store(const TensorEntry& tensor, uint32_t row, uint32_t begin, uint32_t end,
+                   const double* values) {
+  std::byte* base = arena_.data() + tensor.offset;
+  for (uint32_t c = begin; c < end; ++c) {
+    write_element(tensor.dtype, base + element_offset(tensor, row, c), values[c - begin]);
+  }
+}
+
+// A block holds, for each KV head, K as [head_dim][block_tokens] and then V as [block_tokens][head_dim].
+KvPlace Memory::kv_place(const TensorEntry& tensor, uint32_t block, uint32_t position, uint32_t head,
+                         uint32_t head_dim, uint32_t column) const {
+  const KvGroup& group = groups_[tensor.kv_group];
+  const uint64_t tokens = group.block_tokens;
+  const uint64_t in_block = position % tokens;
+  const uint64_t first =
+      (block * group.block_bytes + tensor.offset) / dtype_bytes(kv_dtype_) + head * (2 * head_dim * tokens);
+  return {first + column * tokens + in_block, first + head_dim * tokens + in_block * head_dim + column};
+}
+
+double Memory::load_kv(uint32_t group, uint64_t element) const {
+  return read_element(kv_dtype_, kv_[group].data() + element * dtype_bytes(kv_dtype_));
+}
+
+void Memory::store_kv(uint32_t group, uint64_t element, double value) {
+  write_element(kv_dtype_, kv_[group].data() + element * dtype_bytes(kv_dtype_), value);
+}
+
+}  // namespace plow::reference
