@@ -1,5 +1,6 @@
 #include "compile/provenance.h"
 
+#include "bundle/disassemble.h"
 #include "compile/testing_bundle.h"
 
 #include <gtest/gtest.h>
@@ -107,18 +108,28 @@ TEST(Provenance, GivesEachNodeItsLineOfTheGraph) {
   }
 }
 
+// The text of the first packet of program 0 for which `wanted` holds.
+template <class Wanted>
+std::string explain_first(const ToyBundle& bundle, Wanted wanted) {
+  const ProgramView& program = bundle.file.programs()[0];
+  const auto found = std::find_if(program.packets.begin(), program.packets.end(), wanted);
+  EXPECT_NE(found, program.packets.end()) << disassemble(program);
+  return explain_packet(bundle.file, bundle.stages, 0, static_cast<uint32_t>(found - program.packets.begin()));
+}
+
 TEST(Provenance, ExplainsAMatrixProductDownToItsTensor) {
   const ToyBundle bundle = toy_bundle(2);
-  const ProgramView& program = bundle.file.programs()[0];
-  uint32_t packet = 0;
-  while (static_cast<Op>(program.packets[packet].body) != Op::kLinear ||
-         program.packets[packet].n_signals == 0)
-    ++packet;
-  const std::string text = explain_packet(bundle.file, bundle.stages, 0, packet);
-  EXPECT_NE(text.find("packet 0:" + std::to_string(packet) + ": linear"), std::string::npos) << text;
+  const std::string text =
+      explain_first(bundle, [](const Packet& p) { return static_cast<Op>(p.body) == Op::kLinear && p.n_waits > 0; });
+  EXPECT_NE(text.find(": linear\n"), std::string::npos) << text;
   EXPECT_NE(text.find("layer0."), std::string::npos) << text;    // the weight's name
   EXPECT_NE(text.find("= linear("), std::string::npos) << text;  // the operator's line
   EXPECT_NE(text.find("signalled by 0:"), std::string::npos) << text;
+}
+
+TEST(Provenance, SaysWhoWaitsForAPacket) {
+  const ToyBundle bundle = toy_bundle(2);
+  const std::string text = explain_first(bundle, [](const Packet& p) { return p.n_signals > 0; });
   EXPECT_NE(text.find("waited for by 0:"), std::string::npos) << text;
 }
 
