@@ -410,6 +410,33 @@ TEST(BuildModel, GemmasOldAndNewFieldsForRopesAndLayersMeanTheSame) {
   EXPECT_NE(defaults.find("window=4096"), std::string::npos) << defaults;
 }
 
+// Second frequencies of the ropes in the order of their tables: theta^(-2/4) for heads of 4.
+std::vector<double> second_frequencies(const Result<OpGraph>& graph) {
+  std::vector<double> out;
+  EXPECT_TRUE(graph.ok()) << message_of(graph);
+  if (!graph.ok()) return out;
+  for (const ConstantData& constant : graph->constants) out.push_back(constant.values[1]);
+  return out;
+}
+
+// The defaults of transformers' configuration classes.
+TEST(BuildModel, FieldsThatAreAbsentMeanWhatTransformersSays) {
+  EXPECT_EQ(second_frequencies(build_changed(kLlama, {})), std::vector<double>{0.01});
+  const std::string layers = "[\"sliding_attention\", \"full_attention\"]";
+  EXPECT_EQ(
+      second_frequencies(build(fake_json(fake_config(kGemma3), {{"layer_types", layers}}), gemma3_tensors())),
+      (std::vector<double>{0.001, 0.01}));
+  EXPECT_EQ(
+      message_of(build(fake_json(fake_config(kGemma3), {{"tie_word_embeddings", ""}}), gemma3_tensors())),
+      "(no error)");
+  EXPECT_EQ(message_of(build_changed(kQwen3, {{"head_dim", ""}})),
+            "folder: tensor 'model.layers.0.self_attn.q_proj.weight' has the shape [8, 8], but by "
+            "config.json it must be [256, 8]");
+  EXPECT_EQ(message_of(build_changed(kGemma3, {{"head_dim", ""}})),
+            "folder: tensor 'model.layers.0.self_attn.q_proj.weight' has the shape [8, 8], but by "
+            "config.json it must be [512, 8]");
+}
+
 TEST(BuildModel, OptionsGiveTheDtypesOfCacheAndMatrices) {
   const std::string config = fake_json(fake_config(kLlama), {});
   const Result<OpGraph> as_stored =
