@@ -14,8 +14,7 @@ scripts/fetch_model.sh smollm2-135m
 if [[ ! -e $model/bundle/model.pkt || $plowc -nt $model/bundle/model.pkt ||
   $model/checkpoint/SOURCE.json -nt $model/bundle/model.pkt ]]; then
   echo "==> Compiling $model/checkpoint"
-  rm -rf "$model/bundle"
-  "$plowc" --hf-dir "$model/checkpoint" --arch x86-64 --max-ctx 2048 --out "$model/bundle"
+  "$plowc" --hf-dir "$model/checkpoint" --arch x86-64 --max-ctx 2048 --out "$model/bundle" --force
 fi
 
 echo "==> What is the capital of France?"
@@ -27,6 +26,6 @@ What to type next:
   $plowrt chat --assets $model/bundle
   $plowrt run --assets $model/bundle --prompt "Write one sentence about the sea."
   $plowrt bench decode --assets $model/bundle
-  $plowc explain --stage graph $model/bundle
+  $plowc explain $model/bundle --stage graph
   scripts/test.sh
 END

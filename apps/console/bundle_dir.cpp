@@ -1,5 +1,7 @@
 #include "console/bundle_dir.h"
 
+#include "base/text_table.h"
+
 #include <fcntl.h>
 #include <simdjson.h>
 #include <unistd.h>
@@ -7,53 +9,57 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/text_table.h"
-
 namespace plow {
 
 namespace fs = std::filesystem;
 
 namespace {
 
-// Names from the build record. They are for people only, so a record without them leaves them as they are.
-void read_names(BundleDir& bundle) {
-  simdjson::dom::parser parser;
-  simdjson::dom::element record;
-  if (parser.parse(simdjson::padded_string(bundle.file.build_record())).get(record) != simdjson::SUCCESS) return;
-  std::string_view value;
-  if (record["served_name"].get(value) == simdjson::SUCCESS) bundle.name = value;
-  if (record["architecture"].get(value) == simdjson::SUCCESS) bundle.architecture = value;
-}
-
 Error write_error(const fs::path& path, int error) {
   const std::string message = fmt::format("cannot write {}: {}", path.string(), std::strerror(error));
-  return error == ENOSPC || error == EDQUOT ? does_not_fit(message + ". Free some space or choose another file.")
-                                            : input_error(message + ". Choose another file.");
+  return error == ENOSPC || error == EDQUOT
+             ? does_not_fit(message + ". Free some space or choose another file.")
+             : input_error(message + ". Choose another file.");
 }
 
 }  // namespace
 
-Result<BundleDir> open_bundle_dir(const fs::path& path) {
+ModelNames model_names(const BundleFile& bundle, const fs::path& path) {
+  const fs::path absolute = fs::absolute(path).lexically_normal();
+  ModelNames names;
+  names.served_name = (absolute.has_filename() ? absolute : absolute.parent_path()).filename().string();
+  simdjson::dom::parser parser;
+  simdjson::dom::element record;
+  if (parser.parse(simdjson::padded_string(bundle.build_record())).get(record) != simdjson::SUCCESS)
+    return names;
+  std::string_view value;
+  if (record["served_name"].get(value) == simdjson::SUCCESS) names.served_name = value;
+  if (record["architecture"].get(value) == simdjson::SUCCESS) names.architecture = value;
+  return names;
+}
+
+Status check_bundle_dir(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) {
-    return input_error(fmt::format("{}: there is no such bundle. plowc makes one: plowc --hf-dir CHECKPOINT --out {}",
-                                   path.string(), path.string()));
+    return input_error(
+        fmt::format("{}: there is no such bundle. plowc makes one: plowc --hf-dir CHECKPOINT --out {}",
+                    path.string(), path.string()));
   }
-  const fs::path model = path / "model.pkt";
-  if (!fs::exists(model, error)) {
-    if (fs::exists(path / "config.json", error) || path.extension() == ".gguf") {
-      return input_error(fmt::format("{} is a checkpoint, not a bundle. Compile it first: plowc --hf-dir {} --out BUNDLE",
-                                     path.string(), path.string()));
-    }
-    return input_error(fmt::format("{} is not a bundle: it has no model.pkt. Give the directory that plowc wrote.",
-                                   path.string()));
+  if (fs::exists(path / "model.pkt", error)) return {};
+  if (fs::exists(path / "config.json", error) || path.extension() == ".gguf") {
+    return input_error(
+        fmt::format("{} is a checkpoint, not a bundle. Compile it first: plowc --hf-dir {} --out BUNDLE",
+                    path.string(), path.string()));
   }
-  PLOW_TRY(BundleFile file, BundleFile::open(model));
-  const fs::path absolute = fs::absolute(path).lexically_normal();
-  const fs::path& named = absolute.has_filename() ? absolute : absolute.parent_path();
-  BundleDir bundle{path, std::move(file), named.filename().string(), ""};
-  read_names(bundle);
-  return bundle;
+  return input_error(fmt::format(
+      "{} is not a bundle: it has no model.pkt. Give the directory that plowc wrote.", path.string()));
+}
+
+Result<BundleDir> open_bundle_dir(const fs::path& path) {
+  PLOW_TRY_STATUS(check_bundle_dir(path));
+  PLOW_TRY(BundleFile file, BundleFile::open(path / "model.pkt"));
+  ModelNames names = model_names(file, path);
+  return BundleDir{std::move(file), std::move(names)};
 }
 
 std::string memory_table(const MemoryPlan& plan) {

@@ -1,23 +1,30 @@
 // A bundle as the programs open it: the directory with model.pkt and what lies beside it.
 #pragma once
 
+#include "base/error.h"
+#include "bundle/bundle.h"
+
 #include <filesystem>
 #include <string>
 #include <string_view>
 
-#include "base/error.h"
-#include "bundle/bundle.h"
-
 namespace plow {
 
-struct BundleDir {
-  std::filesystem::path path;
-  BundleFile file;
-  std::string name;          // that the model is served under; the directory's name when the build record has none
+// What the model is called, for people.
+struct ModelNames {
+  std::string served_name;   // the directory's name when the build record has none
   std::string architecture;  // "LlamaForCausalLM"; empty when the build record has none
 };
+ModelNames model_names(const BundleFile& bundle, const std::filesystem::path& path);
 
-// Errors (kInput): no such directory, a checkpoint instead of a bundle, or what BundleFile::open says.
+// Errors (kInput): no such directory, or a checkpoint or something else instead of a bundle.
+Status check_bundle_dir(const std::filesystem::path& path);
+
+struct BundleDir {
+  BundleFile file;
+  ModelNames names;
+};
+// Errors (kInput): as above, or what BundleFile::open says.
 Result<BundleDir> open_bundle_dir(const std::filesystem::path& path);
 
 // What takes how much, a line a kind, and the total.

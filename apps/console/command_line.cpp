@@ -1,12 +1,17 @@
 #include "console/command_line.h"
 
+#include "console/interrupt.h"
+#include "console/terminal.h"
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
-
-#include "console/interrupt.h"
-#include "console/terminal.h"
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <system_error>
+#include <vector>
 
 namespace plow {
 
@@ -23,24 +28,72 @@ std::string deepest_command(const CLI::App& app) {
   return app.get_name() + (parsed.empty() ? "" : " " + deepest_command(*parsed.front()));
 }
 
+// The value that an option takes, as the help shows it: "N", "TEXT", "f32|bf16". CLI11's own form names the
+// limits and the variable of every option, which buries the text.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string type = option->get_type_name();
+    const size_t colon = type.find(':');
+    if (colon != std::string::npos) {
+      const bool choices = type[colon + 1] == '{';
+      type = choices ? type.substr(colon + 2, type.size() - colon - 3) : type.substr(0, colon);
+      std::replace(type.begin(), type.end(), ',', '|');
+    }
+    if (type == "UINT") type = "N";
+    std::string text = type.empty() || option->get_items_expected_max() == 0 ? "" : " " + type;
+    if (!option->get_default_str().empty()) text += " [" + option->get_default_str() + "]";
+    if (option->get_required()) text += " (required)";
+    return text;
+  }
+};
+
+// What was given and is not known: CLI11 reports it only when nothing that is required lacks, but a mistyped
+// name is the likelier error.
+std::string unexpected_argument(const CLI::App& app) {
+  const std::vector<std::string> rest = app.remaining(true);
+  if (rest.empty()) return {};
+  const bool flag = rest.front().starts_with('-');
+  return fmt::format("{} '{}' is not known.", flag ? "the option" : "the argument", rest.front());
+}
+
 std::string sentence(std::string text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
   if (!text.empty() && text.back() != '.') text += '.';
   return text;
 }
 
+Error output_error(int error) {
+  const std::string message = fmt::format("cannot write to standard output: {}", std::strerror(error));
+  return error == ENOSPC ? does_not_fit(message) : input_error(message);
+}
+
+// What was printed may still be in a buffer, and the disk behind it full. {fmt} throws when a write fails.
+Result<int> run_and_flush(const std::function<Result<int>()>& run) {
+  try {
+    Result<int> result = run();
+    if (result.ok() && std::fflush(stdout) != 0) return output_error(errno);
+    return result;
+  } catch (const std::system_error& error) {
+    return output_error(error.code().value());
+  }
+}
+
 }  // namespace
 
-void read_environment(CLI::App& app) {
+void finish_options(CLI::App& app) {
+  app.formatter(std::make_shared<HelpFormatter>());
   for (CLI::Option* option : app.get_options()) {
     if (option->get_lnames().empty()) continue;
     std::string name = option->get_lnames().front();
     if (name == "help" || name == "version") continue;
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c))); });
+    std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+      return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    });
     option->envname("PLOW_" + name);
   }
-  for (CLI::App* subcommand : app.get_subcommands([](CLI::App*) { return true; })) read_environment(*subcommand);
+  for (CLI::App* subcommand : app.get_subcommands([](CLI::App*) { return true; }))
+    finish_options(*subcommand);
 }
 
 int run_command_line(CLI::App& app, int argc, char** argv, const std::function<Result<int>()>& run) {
@@ -49,11 +102,13 @@ int run_command_line(CLI::App& app, int argc, char** argv, const std::function<R
   } catch (const CLI::Success& success) {  // --help and --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    print_error(app.get_name(), fmt::format("{} Run '{} --help' to see what it takes.", sentence(error.what()), deepest_command(app)));
+    const std::string unexpected = unexpected_argument(app);
+    print_error(app.get_name(),
+                fmt::format("{} Run '{} --help' to see what it takes.",
+                            unexpected.empty() ? sentence(error.what()) : unexpected, deepest_command(app)));
     return static_cast<int>(ErrorClass::kUsage);
   }
-  const Result<int> status = run();
-  std::fflush(stdout);
+  const Result<int> status = run_and_flush(run);
   if (const int signal = interrupted(); signal != 0) {
     if (!status.ok()) print_error(app.get_name(), status.error().message);
     return 128 + signal;

@@ -1,18 +1,18 @@
 #include "plowc/explain_command.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <string_view>
-
 #include "base/text_table.h"
 #include "bundle/disassemble.h"
 #include "compile/pipeline.h"
 #include "compile/provenance.h"
 #include "compile/viz.h"
 #include "console/bundle_dir.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
 
 namespace plow {
 
@@ -41,7 +41,8 @@ Result<std::string> rewrite_text(const BundleFile& bundle) {
 
 Result<std::string> tiles_text(const BundleFile& bundle) {
   PLOW_TRY(const BundleStages stages, derive_stages(bundle));
-  return by_program(bundle, [&](uint32_t p) { return print_tile_graph(stages.graph, stages.programs[p].tiles); });
+  return by_program(bundle,
+                    [&](uint32_t p) { return print_tile_graph(stages.graph, stages.programs[p].tiles); });
 }
 
 Result<std::string> schedule_text(const BundleFile& bundle) {
@@ -61,32 +62,37 @@ Result<std::string> memory_text(const BundleFile& bundle) {
   std::string text = fmt::format("# {} sequences of {} positions\n", header.max_slots, header.max_context);
   text += memory_table(plan_memory(bundle, header.max_slots, header.max_context));
   return text + by_program(bundle, [&](uint32_t p) {
-    std::vector<const TensorEntry*> buffers;
-    for (const TensorEntry& tensor : bundle.programs()[p].tensors) {
-      if (tensor.space == Space::kArena) buffers.push_back(&tensor);
-    }
-    std::stable_sort(buffers.begin(), buffers.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
-    TextTable table({">offset", ">bytes", "value"});
-    for (const TensorEntry* tensor : buffers) {
-      table.add_row({std::to_string(tensor->offset), std::to_string(tensor->bytes), tensor_label(bundle, *tensor)});
-    }
-    return fmt::format("arena of {} bytes\n", bundle.programs()[p].entry->arena_bytes) + table.to_string();
-  });
+           std::vector<const TensorEntry*> buffers;
+           for (const TensorEntry& tensor : bundle.programs()[p].tensors) {
+             if (tensor.space == Space::kArena) buffers.push_back(&tensor);
+           }
+           std::stable_sort(buffers.begin(), buffers.end(),
+                            [](const auto* a, const auto* b) { return a->offset < b->offset; });
+           TextTable table({">offset", ">bytes", "value"});
+           for (const TensorEntry* tensor : buffers) {
+             table.add_row({std::to_string(tensor->offset), std::to_string(tensor->bytes),
+                            tensor_label(bundle, *tensor)});
+           }
+           return fmt::format("arena of {} bytes\n", bundle.programs()[p].entry->arena_bytes) +
+                  table.to_string();
+         });
 }
 
 Result<std::string> header_text(const BundleFile& bundle) {
   const BundleHeader& h = bundle.header();
-  return fmt::format("isa {}\nworkers {}\nvocab {}\nlayers {}\nhidden {}\nmax_context {}\nmax_slots {}\nkv_dtype {}\nscratch_bytes {}\n",
-                     isa_name(h.isa), h.n_workers, h.vocab, h.n_layers, h.hidden, h.max_context, h.max_slots,
-                     dtype_name(h.kv_dtype), h.scratch_bytes);
+  return fmt::format(
+      "isa {}\nworkers {}\nvocab {}\nlayers {}\nhidden {}\nmax_context {}\nmax_slots {}\nkv_dtype "
+      "{}\nscratch_bytes {}\n",
+      isa_name(h.isa), h.n_workers, h.vocab, h.n_layers, h.hidden, h.max_context, h.max_slots,
+      dtype_name(h.kv_dtype), h.scratch_bytes);
 }
 
 // Names and digests of the tensors in the tape.
 Result<std::string> weights_text(const BundleFile& bundle) {
   std::string text;
   for (const SourceTensor& source : bundle.sources()) {
-    text += fmt::format("{} {} bytes {:016x}{:016x}\n", bundle.source_name(source), source.tape_bytes, source.digest_high,
-                        source.digest_low);
+    text += fmt::format("{} {} bytes {:016x}{:016x}\n", bundle.source_name(source), source.tape_bytes,
+                        source.digest_high, source.digest_low);
   }
   return text;
 }
@@ -121,8 +127,10 @@ void print_first_difference(const std::string& a, const std::string& b) {
   const size_t first = static_cast<size_t>(at_a - lines_a.begin());
   fmt::print("first difference in line {} ({} and {} lines):\n", first + 1, lines_a.size(), lines_b.size());
   for (size_t i = first - std::min(first, kContext); i < first; ++i) fmt::print("    {}\n", lines_a[i]);
-  for (size_t i = first; i < std::min(first + kShown, lines_a.size()); ++i) fmt::print("  - {}\n", lines_a[i]);
-  for (size_t i = first; i < std::min(first + kShown, lines_b.size()); ++i) fmt::print("  + {}\n", lines_b[i]);
+  for (size_t i = first; i < std::min(first + kShown, lines_a.size()); ++i)
+    fmt::print("  - {}\n", lines_a[i]);
+  for (size_t i = first; i < std::min(first + kShown, lines_b.size()); ++i)
+    fmt::print("  + {}\n", lines_b[i]);
 }
 
 // "A:B" or "A:B:C" as numbers; empty when the text is something else.
@@ -147,25 +155,28 @@ struct PacketPlace {
 Result<PacketPlace> find_packet(const BundleFile& bundle, const std::string& text) {
   const std::vector<uint32_t> numbers = numbers_of(text);
   if (numbers.size() != 2 && numbers.size() != 3) {
-    return usage_error(fmt::format("'{}' names no packet. Give PROGRAM:PACKET (0:17) or PROGRAM:WORKER:INDEX (0:1:5).", text));
+    return usage_error(fmt::format(
+        "'{}' names no packet. Give PROGRAM:PACKET (0:17) or PROGRAM:WORKER:INDEX (0:1:5).", text));
   }
   const auto programs = bundle.programs();
   if (numbers[0] >= programs.size()) {
-    return usage_error(fmt::format("there is no program {}: the bundle has programs 0 to {}.", numbers[0], programs.size() - 1));
+    return usage_error(fmt::format("there is no program {}: the bundle has programs 0 to {}.", numbers[0],
+                                   programs.size() - 1));
   }
   const ProgramView& program = programs[numbers[0]];
   if (numbers.size() == 2) {
     if (numbers[1] < program.packets.size()) return PacketPlace{numbers[0], numbers[1]};
-    return usage_error(fmt::format("there is no packet {}: program {} has packets 0 to {}.", numbers[1], numbers[0],
-                                   program.packets.size() - 1));
+    return usage_error(fmt::format("there is no packet {}: program {} has packets 0 to {}.", numbers[1],
+                                   numbers[0], program.packets.size() - 1));
   }
   if (numbers[1] >= program.workers.size()) {
-    return usage_error(fmt::format("there is no worker {}: the bundle has workers 0 to {}.", numbers[1], program.workers.size() - 1));
+    return usage_error(fmt::format("there is no worker {}: the bundle has workers 0 to {}.", numbers[1],
+                                   program.workers.size() - 1));
   }
   const WorkerEntry& worker = program.workers[numbers[1]];
   if (numbers[2] >= worker.n_packets) {
-    return usage_error(fmt::format("worker {} has {} packets in program {}, the last is {}.", numbers[1], worker.n_packets,
-                                   numbers[0], worker.n_packets - 1));
+    return usage_error(fmt::format("worker {} has {} packets in program {}, the last is {}.", numbers[1],
+                                   worker.n_packets, numbers[0], worker.n_packets - 1));
   }
   return PacketPlace{numbers[0], worker.first_packet + numbers[2]};
 }
@@ -183,7 +194,8 @@ const std::vector<std::string>& stage_names() {
 
 Status explain_stage(const std::filesystem::path& path, const std::string& name) {
   PLOW_TRY(const BundleDir bundle, open_bundle_dir(path));
-  const auto stage = std::find_if(kStages.begin(), kStages.end(), [&](const Stage& s) { return name == s.name; });
+  const auto stage =
+      std::find_if(kStages.begin(), kStages.end(), [&](const Stage& s) { return name == s.name; });
   PLOW_CHECK(stage != kStages.end(), "{} is no stage", name);
   PLOW_TRY(const std::string text, stage->text(bundle.file));
   fmt::print("{}", text);
@@ -221,7 +233,8 @@ Result<int> explain_diff(const std::filesystem::path& path_a, const std::filesys
 Status write_viz(const std::filesystem::path& path, const std::filesystem::path& page) {
   PLOW_TRY(const BundleDir bundle, open_bundle_dir(path));
   PLOW_TRY(const BundleStages stages, derive_stages(bundle.file));
-  const std::string html = viz_page(bundle.file, stages, {bundle.name, bundle.architecture});
+  const std::string html =
+      viz_page(bundle.file, stages, {bundle.names.served_name, bundle.names.architecture});
   PLOW_TRY_STATUS(write_whole_file(page, html));
   fmt::print("{}: {}. Open it in a browser; it needs no network.\n", page.string(),
              format_bytes(static_cast<double>(html.size())));

@@ -1,12 +1,12 @@
 #include "plowrt/doctor.h"
 
-#include <fmt/format.h>
-
 #include "base/text_table.h"
 #include "console/bundle_dir.h"
 #include "console/host.h"
 #include "plowrt/bandwidth.h"
 #include "plowrt/gpu_drivers.h"
+
+#include <fmt/format.h>
 
 namespace plow {
 
@@ -26,23 +26,28 @@ std::string joined(const std::vector<std::string>& words) {
 Status check_bundle(const BundleDir& bundle, const HostFacts& host) {
   const BundleHeader& header = bundle.file.header();
   const MemoryPlan plan = plan_memory(bundle.file, header.max_slots, header.max_context);
-  line("bundle", fmt::format("{}: {} for {} workers, {} layers, context {}, {} slots", bundle.name, isa_name(header.isa),
-                             header.n_workers, header.n_layers, header.max_context, header.max_slots));
+  line("bundle", fmt::format("{}: {} for {} workers, {} layers, context {}, {} slots",
+                             bundle.names.served_name, isa_name(header.isa), header.n_workers,
+                             header.n_layers, header.max_context, header.max_slots));
   Status status;
   const auto fail = [&status](Error error) {
     line("", error.message);
     if (status.ok()) status = std::move(error);
   };
   if (header.n_workers > host.cores) {
-    fail(does_not_fit(fmt::format("it is scheduled for {} workers and this process may use {} cores. Compile it again with --workers {}.",
-                                  header.n_workers, host.cores, host.cores)));
+    fail(
+        does_not_fit(fmt::format("it is scheduled for {} workers and this process may use {} cores. Compile "
+                                 "it again with --workers {}.",
+                                 header.n_workers, host.cores, host.cores)));
   }
   if (plan.total() > host.memory_available) {
-    fail(does_not_fit(fmt::format("it needs {} of memory and {} are free. Compile it again with fewer --slots or a smaller --max-ctx.",
-                                  format_bytes(static_cast<double>(plan.total())),
-                                  format_bytes(static_cast<double>(host.memory_available)))));
+    fail(does_not_fit(fmt::format(
+        "it needs {} of memory and {} are free. Compile it again with fewer --slots or a smaller --max-ctx.",
+        format_bytes(static_cast<double>(plan.total())),
+        format_bytes(static_cast<double>(host.memory_available)))));
   }
-  if (status.ok()) line("", fmt::format("it fits: {} of memory", format_bytes(static_cast<double>(plan.total()))));
+  if (status.ok())
+    line("", fmt::format("it fits: {} of memory", format_bytes(static_cast<double>(plan.total()))));
   return status;
 }
 
@@ -59,7 +64,8 @@ Status doctor_command(const std::filesystem::path& path) {
   line("read, 1 core", fmt::format("{} (best {})", rate(one.median), rate(one.best)));
   if (host.cores > 1) {
     PLOW_TRY(const ReadBandwidth all, measure_read_bandwidth(host.cores, host.memory_available));
-    line("read, all", fmt::format("{} (best {}; {} by one core's own time)", rate(all.median), rate(all.best), rate(all.own_core)));
+    line("read, all", fmt::format("{} (best {}; {} by one core's own time)", rate(all.median), rate(all.best),
+                                  rate(all.own_core)));
   }
   line("nvidia", describe_cuda_driver());
   line("amd", describe_hsa_runtime());

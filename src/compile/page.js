@@ -319,7 +319,8 @@ function tensorText(t) {
 
 function describe(p) {
   const q = P.packets, node = nodeOf(p);
-  const columns = q.col_count[p] ? `column tiles ${q.col_first[p]} to ${q.col_first[p] + (q.col_count[p] - 1) * q.col_stride[p]}` +
+  const columns = q.col_count[p] === 1 ? `column tile ${q.col_first[p]} of ${q.tile_cols[p]} columns` :
+    q.col_count[p] ? `column tiles ${q.col_first[p]} to ${q.col_first[p] + (q.col_count[p] - 1) * q.col_stride[p]}` +
     (q.col_stride[p] > 1 ? ` in steps of ${q.col_stride[p]}` : '') + ` of ${q.tile_cols[p]} columns` : '';
   const rows = q.row_stride[p] === 1 && q.row_first[p] === 0 ? 'all row tiles' : `row tiles ${q.row_first[p]}, ${q.row_first[p] + q.row_stride[p]}, …`;
   const lane = lanes[q.worker[p]], index = p - lane[0];
@@ -342,8 +343,8 @@ function inspect(p) {
     (node ? `<h3>from the operator</h3><code>${escape(node.text)}</code>` : '') +
     (q.operands[p].length ? `<h3>reads, then writes</h3><table>${q.operands[p].map(tensorText).join('')}</table>` : '') +
     waits.map(w => `<h3>waits until ${counterText(w)} is at least ${threshold(w)}; signalled by</h3>${links(signallers(w))}`).join('') +
-    (waits.length ? '' : '<h3>waits for nothing</h3>') +
-    (signals.length ? `<h3>signals ${signals.map(counterText).join(', ')}; waited for by</h3>${links(readers[p])}` : '<h3>signals nothing</h3>');
+    (waits.length ? '' : '<h3>waits for no counter: what it reads was made before it on this worker</h3>') +
+    (signals.length ? `<h3>signals ${signals.map(counterText).join(', ')}; waited for by</h3>${links(readers[p])}` : '<h3>signals no counter: who reads its output follows on this worker</h3>');
   draw();
 }
 

@@ -6,9 +6,10 @@
 #include <boost/json.hpp>
 #include <set>
 
+#include "compile/programs.h"
 #include "compile/text_files.h"
 #include "compile/write_tape.h"
-#include "isa/x86_64/geometry.h"
+#include "isa/x86_64/interpreter.h"
 #include "models/models.h"
 #include "packet/kv_plan.h"
 #include "rewrite/rewrite.h"
@@ -91,6 +92,19 @@ std::string build_record(const CompileOptions& options, const Compiled& compiled
   return json::serialize(record) + "\n";
 }
 
+// What the bodies ask for, the most of any packet.
+uint64_t scratch_bytes(const std::vector<ProgramStages>& programs) {
+  uint64_t most = 0;
+  for (const ProgramStages& program : programs) {
+    const ProgramEntry& entry = program.tables.entry;
+    const uint32_t row_tile = std::max(entry.token_row_tile, entry.sample_row_tile);
+    for (const Packet& packet : program.tables.packets) {
+      most = std::max(most, body_scratch_bytes(packet, program.tables.tensors.data(), row_tile));
+    }
+  }
+  return most;
+}
+
 BundleTables bundle_tables(const CompileOptions& options, const Compiled& compiled) {
   BundleTables tables;
   const OpGraph& graph = compiled.rewritten.graph;
@@ -104,9 +118,10 @@ BundleTables bundle_tables(const CompileOptions& options, const Compiled& compil
   header.kv_dtype = options.kv_dtype;
   header.n_layers = graph.n_layers;
   header.hidden = graph.hidden;
-  header.scratch_bytes = scratch_bytes(graph, options);
+  header.scratch_bytes = static_cast<uint32_t>(scratch_bytes(compiled.programs));
   for (const ProgramStages& program : compiled.programs) tables.programs.push_back(program.tables);
   tables.kv_groups = compiled.kv.groups;
+  tables.sources = planned_sources(graph, compiled.tape);
   tables.graph_text = print_graph(graph);
   tables.rewrite_log = compiled.rewritten.log;
   tables.build_record = build_record(options, compiled);
@@ -118,7 +133,7 @@ Result<MemoryPlan> memory_of(const BundleTables& tables) {
   return plan_memory(bundle, tables.header.max_slots, tables.header.max_context);
 }
 
-Result<CompileSummary> summarise(const CompileOptions& options, const Compiled& compiled, const BundleTables& tables) {
+Result<CompileSummary> summarise(const Compiled& compiled, const BundleTables& tables) {
   CompileSummary summary;
   const OpGraph& graph = compiled.rewritten.graph;
   if (const JsonValue* names = compiled.checkpoint.config.find("architectures"); names != nullptr && names->as_array() != nullptr &&
@@ -140,7 +155,6 @@ Result<CompileSummary> summarise(const CompileOptions& options, const Compiled& 
   for (const std::string& dtype : dtypes) summary.weight_dtypes += (summary.weight_dtypes.empty() ? "" : ", ") + dtype;
   for (const CheckpointTensor& tensor : compiled.checkpoint.tensors) summary.checkpoint_bytes += tensor.bytes.size();
   PLOW_TRY(summary.memory, memory_of(tables));
-  (void)options;
   return summary;
 }
 
@@ -181,7 +195,7 @@ Result<CompileResult> compile_model(const CompileOptions& options, ProgressSink&
   PLOW_TRY_STATUS(check_options(options));
   PLOW_TRY(const Compiled compiled, run_stages(options, progress));
   BundleTables tables = bundle_tables(options, compiled);
-  PLOW_TRY(const CompileSummary summary, summarise(options, compiled, tables));
+  PLOW_TRY(const CompileSummary summary, summarise(compiled, tables));
   progress.summary(summary);
   if (progress.cancelled()) return input_error("the compile was interrupted before it wrote anything");
 

@@ -8,6 +8,12 @@
 
 namespace plow {
 
+// Limits of a bundle. Beyond them nothing breaks in principle, but tables of 16 bits (row strides, tile counts) and the memory of a step's
+// descriptor are sized for them, and a flag with too many digits is told from a wish.
+constexpr uint32_t kMaxSlots = 1024;
+constexpr uint32_t kMaxWorkers = 1024;
+constexpr uint32_t kMaxChunkRows = 16384;
+
 // Few rows: the weights stream once past all rows, one row tile. Many rows: row tiles beside column tiles. Which of them a step runs is chosen
 // by its number of rows; within a program it is a run-time value.
 std::vector<TileOptions> program_shapes(uint32_t chunk_rows, uint32_t max_slots);

@@ -16,23 +16,17 @@ class TapeWriter {
       : graph_(graph), plan_(plan), checkpoint_(checkpoint), file_(file), progress_(progress) {}
 
   Result<WrittenTape> run() {
-    for (const TapeTensor& tensor : plan_.tensors) {
+    result_.sources = planned_sources(graph_, plan_);
+    for (size_t i = 0; i < plan_.tensors.size(); ++i) {
+      const TapeTensor& tensor = plan_.tensors[i];
+      SourceRecord& source = result_.sources[i];
       PLOW_TRY_STATUS(pad_to(tensor.offset));
       Xxh3Stream digest;
       const Node& node = graph_.node(tensor.node);
-      SourceRecord source;
-      source.tape_offset = tensor.offset;
-      source.tape_bytes = tensor.bytes;
-      if (node.op == Op::kConstant) {
-        source.name = graph_.constants[node.leaf].name;
-        PLOW_TRY_STATUS(write_constant(tensor, graph_.constants[node.leaf], digest));
-      } else {
-        source.name = graph_.weights[node.leaf].name;
-        PLOW_TRY_STATUS(write_weight(tensor, source.name, digest));
-      }
+      PLOW_TRY_STATUS(node.op == Op::kConstant ? write_constant(tensor, graph_.constants[node.leaf], digest)
+                                               : write_weight(tensor, source.name, digest));
       source.digest_low = digest.digest().low;
       source.digest_high = digest.digest().high;
-      result_.sources.push_back(std::move(source));
     }
     PLOW_TRY_STATUS(pad_to(plan_.bytes));
     result_.digest = whole_.digest();
@@ -101,6 +95,16 @@ class TapeWriter {
 };
 
 }  // namespace
+
+std::vector<SourceRecord> planned_sources(const OpGraph& graph, const TapePlan& plan) {
+  std::vector<SourceRecord> sources;
+  for (const TapeTensor& tensor : plan.tensors) {
+    const Node& node = graph.node(tensor.node);
+    const std::string& name = node.op == Op::kConstant ? graph.constants[node.leaf].name : graph.weights[node.leaf].name;
+    sources.push_back({name, tensor.offset, tensor.bytes, 0, 0});
+  }
+  return sources;
+}
 
 Result<WrittenTape> write_tape(const OpGraph& graph, const TapePlan& plan, const Checkpoint& checkpoint,
                                const StagedDirectory& directory, ProgressSink& progress) {

@@ -9,17 +9,20 @@ namespace {
 
 constexpr uint32_t kKeep = 0xffffffffu;  // as a last use: never freed
 
+float rounded(float value, DType dtype) {
+  if (dtype == DType::kBf16) return bf16_to_float(float_to_bf16(value));
+  return dtype == DType::kF16 ? f16_to_float(float_to_f16(value)) : value;
+}
+
 Result<Matrix> load_weight(const OpGraph& graph, const Node& node, const WeightSource& weights) {
   Matrix out;
   out.rows = node.shape.rows;
   out.cols = node.shape.cols;
   out.floats.resize(size_t{out.rows} * out.cols);
   PLOW_TRY_STATUS(weights.read_rows(graph.weights[node.leaf].name, 0, out.rows, out.cols, out.floats.data()));
-  // What a checkpoint stores in blocks of few bits is rounded when it is packed. A node is f16 only when the
-  // checkpoint's tensor is.
-  if (node.dtype == DType::kBf16) {
-    for (float& value : out.floats) value = bf16_to_float(float_to_bf16(value));
-  }
+  // The tape holds what the node's dtype can: blocks of few bits become bf16, and matrices what was asked
+  // for.
+  for (float& value : out.floats) value = rounded(value, node.dtype);
   if (out.rows == 1) {
     out.values.assign(out.floats.begin(), out.floats.end());
     out.floats = {};

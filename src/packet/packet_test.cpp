@@ -152,7 +152,7 @@ TEST(Encode, RoundTripsThroughABundle) {
       tables.header.vocab = c.graph.vocab;
       tables.header.max_context = 64;
       tables.header.max_slots = 4;
-      tables.header.kv_dtype = DType::kBf16;
+      tables.header.kv_dtype = DType::kF32;  // of the toy's states
       tables.header.n_layers = c.graph.n_layers;
       tables.header.hidden = c.graph.hidden;
       tables.header.scratch_bytes = 4096;

@@ -132,7 +132,7 @@ def tiny(name, folder, out):
             model = true_float64.load(folder, torch.float64)
             own = rounding.Model(model)
             for ids in tiny_prompts(name, model.config.vocab_size):
-                tokens, margins = true_float64.greedy(model, ids, TINY_GREEDY)
+                (tokens,), (margins,) = true_float64.greedy(model, [ids], TINY_GREEDY)
                 positions = tiny_positions(len(ids)) + [len(ids) + TINY_GREEDY - 1]
                 sequence = ids + tokens
                 want = true_float64.logits_at(model, sequence, positions)
@@ -158,7 +158,17 @@ def real_positions(n, total):
     return sorted(set(range(0, n, step)) | {n - 1} | set(range(n, total, 9)) | {total - 1})
 
 
-def real(name, folder, out):
+def groups_of(prompts, padded):
+    """Which prompts run as one batch: each alone, or those whose lengths are alike."""
+    if not padded:
+        return [[i] for i in range(len(prompts))]
+    groups = {}
+    for i in sorted(range(len(prompts)), key=lambda i: len(prompts[i]["ids"])):
+        groups.setdefault((len(prompts[i]["ids"]) - 1) // 64 * 64, []).append(i)
+    return list(groups.values())
+
+
+def real(name, folder, out, padded):
     started = time.time()
 
     def say(text):
@@ -167,12 +177,14 @@ def real(name, folder, out):
     prompts = real_prompts.prompts(folder)
     model = true_float64.load(folder, torch.float32)
     sequences, in_float32 = {}, {}
+    for group in groups_of(prompts, padded):
+        tokens, margins = true_float64.greedy(model, [prompts[i]["ids"] for i in group], REAL_GREEDY)
+        for i, t, m in zip(group, tokens, margins):
+            prompts[i].update(greedy=t, margins=[rounded(x, 6) for x in m], logits=[])
+            say("prompt %d, %d tokens, smallest margin %.2g" % (i, len(prompts[i]["ids"]), min(m)))
     for i, prompt in enumerate(prompts):
-        tokens, margins = true_float64.greedy(model, prompt["ids"], REAL_GREEDY)
-        prompt.update(greedy=tokens, margins=[rounded(m, 6) for m in margins], logits=[])
-        say("prompt %d, %d tokens, smallest margin %.2g" % (i, len(prompt["ids"]), min(margins)))
         if prompt.pop("exact"):
-            sequence = prompt["ids"] + tokens
+            sequence = prompt["ids"] + prompt["greedy"]
             sequences[i] = (sequence, real_positions(len(prompt["ids"]), len(sequence)))
             in_float32[i] = true_float64.logits_at(model, *sequences[i])
     del model
@@ -201,13 +213,15 @@ def main():
         sub = kinds.add_parser(kind)
         if kind == "real":
             sub.add_argument("name")
+            sub.add_argument("--padded", action="store_true",
+                             help="decode prompts of like lengths as one batch: faster for large models")
         sub.add_argument("checkpoint", help="the folder TINY_DIR or CHECKPOINT")
         sub.add_argument("out")
         sub.add_argument("--only", help="names, separated by commas")
     args = parser.parse_args()
     torch.set_num_threads(1)
     if args.kind == "real":
-        real(args.name, args.checkpoint, args.out)
+        real(args.name, args.checkpoint, args.out, args.padded)
         return 0
     for name in sorted(os.listdir(args.checkpoint)):
         # llama-f16, llama-f32 and llama-sharded are the model `llama` in another form: its references hold

@@ -89,16 +89,24 @@ def logits_at(model, ids, positions):
     return out.logits[0].double()
 
 
-def greedy(model, ids, count):
-    """`count` greedy tokens (no token ends the text) and the margin of the best over the second at each step,
-    with transformers' own KV cache."""
-    tokens, margins, cache, step = [], [], None, ids
+def greedy(model, prompts, count):
+    """For each prompt `count` greedy tokens (no token ends the text) and the margin of the best over the second at
+    each step, with transformers' own KV cache. Several prompts run as one batch, padded on the left."""
+    longest = max(len(ids) for ids in prompts)
+    step = torch.tensor([[0] * (longest - len(ids)) + ids for ids in prompts])
+    mask = torch.tensor([[0] * (longest - len(ids)) + [1] * len(ids) for ids in prompts])
+    positions = (mask.cumsum(-1) - 1).clamp(min=0)
+    tokens, margins, cache = [[] for _ in prompts], [[] for _ in prompts], None
     with torch.no_grad():
         for _ in range(count):
-            out = model(input_ids=torch.tensor([step]), cache=cache, use_cache=True, logits_to_keep=1)
+            padding = {"attention_mask": mask, "position_ids": positions} if len(prompts) > 1 else {}
+            out = model(input_ids=step, cache=cache, use_cache=True, logits_to_keep=1, **padding)
             cache = out.cache
-            value, index = out.logits[0, -1].double().topk(2)
-            tokens.append(int(index[0]))
-            margins.append(float(value[0] - value[1]))
-            step = tokens[-1:]
+            values, indices = out.logits[:, -1].double().topk(2)
+            for i in range(len(prompts)):
+                tokens[i].append(int(indices[i, 0]))
+                margins[i].append(float(values[i, 0] - values[i, 1]))
+            step = indices[:, :1]
+            mask = torch.cat((mask, torch.ones_like(step)), -1)
+            positions = positions[:, -1:] + 1
     return tokens, margins

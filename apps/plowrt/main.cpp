@@ -1,0 +1,227 @@
+// plowrt: bundle -> answers. Only the command line is here.
+#include "abi/header.h"
+#include "console/command_line.h"
+#include "isa/x86_64/interpreter.h"
+#include "plowrt/bench_command.h"
+#include "plowrt/chat_command.h"
+#include "plowrt/doctor.h"
+#include "plowrt/inspect_commands.h"
+#include "plowrt/run_command.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+#include <string>
+
+namespace plow {
+
+namespace {
+
+constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+
+struct Arguments {
+  std::string assets;
+  std::optional<uint32_t> slots, context;   // plan
+  std::optional<uint32_t> program, worker;  // disasm
+  EngineOptions engine;                     // chat, run, bench
+  std::string system, isa = "auto";
+  uint32_t max_tokens = 0;
+  SamplingOptions sampling;
+  RunOptions run;
+  BenchOptions bench;
+  bool json = false;
+};
+
+struct Commands {
+  CLI::App *chat, *run, *bench, *decode, *prefill, *plan, *doctor, *disasm;
+};
+
+CLI::Option* add_assets(CLI::App* command, Arguments& a) {
+  return command->add_option("--assets", a.assets, "The bundle's directory");
+}
+
+void add_engine_options(CLI::App* command, Arguments& a) {
+  add_assets(command, a)->required();
+  command
+      ->add_option("--threads", a.engine.threads,
+                   "Threads that run packets [the bundle's workers; another number is refused]")
+      ->check(CLI::Range(1u, 65535u));
+  command
+      ->add_option("--isa", a.isa,
+                   "Instructions to use [the best of this processor whose products are exact]")
+      ->check(CLI::IsMember({"auto", "avx2", "avx512", "avx512-bf16"}));
+  command->add_flag("--pin", a.engine.pin, "Keep each worker on a processor of its own");
+  command->add_flag("--verify-weights", a.engine.verify_tape,
+                    "Read all weights first and compare their digest");
+}
+
+void add_sampling_options(CLI::App* command, Arguments& a) {
+  // The ranges are those of set_sampling(), so that /set in a chat and the flags agree.
+  const auto add = [command, &a](const std::string& name, const char* type, const char* help) {
+    command
+        ->add_option_function<std::string>(
+            "--" + name,
+            [&a, name](const std::string& value) {
+              const Status status = set_sampling(a.sampling, name, value);
+              if (!status.ok()) throw CLI::ValidationError(status.error().message);
+            },
+            help)
+        ->type_name(type);
+  };
+  add("temperature", "X", "0: always the likeliest token [as the checkpoint recommends]");
+  add("top-k", "N", "Draw from the N likeliest tokens; 0: from all");
+  add("top-p", "X", "Draw from the likeliest tokens that together have probability X");
+  add("min-p", "X", "Leave out tokens less likely than X times the likeliest");
+  add("repetition-penalty", "X", "Above 1: tokens that were there already become less likely");
+  add("presence-penalty", "X", "Subtracted from the logit of tokens that the answer has");
+  add("frequency-penalty", "X", "The same, for each time");
+  add("seed", "N", "The same seed gives the same answer [another one for each run]");
+}
+
+void add_chat(CLI::App& app, Arguments& a, Commands& commands) {
+  commands.chat = app.add_subcommand("chat", "A conversation in the terminal; /help lists its commands");
+  add_engine_options(commands.chat, a);
+  commands.chat->add_option("--system", a.system, "The system message");
+  commands.chat->add_option("--ctx", a.engine.context, "Tokens of the conversation [as compiled]")
+      ->check(CLI::Range(1u, kMost));
+  commands.chat->add_option("--max-tokens", a.max_tokens, "Most tokens of an answer [1024]")
+      ->check(CLI::Range(1u, kMost));
+  add_sampling_options(commands.chat, a);
+  commands.chat->footer("Example:\n  plowrt chat --assets smollm2.plow --temperature 0.7");
+}
+
+void add_run(CLI::App& app, Arguments& a, Commands& commands) {
+  commands.run = app.add_subcommand("run", "Answer one prompt");
+  add_engine_options(commands.run, a);
+  commands.run->add_option("--prompt", a.run.prompt, "The message");
+  commands.run->add_option("--prompt-file", a.run.prompt_file, "A file with the message; -: standard input");
+  commands.run->add_option("--system", a.system, "The system message");
+  commands.run->add_option("--ctx", a.engine.context, "Tokens of prompt and answer [as compiled]")
+      ->check(CLI::Range(1u, kMost));
+  commands.run->add_option("--max-tokens", a.max_tokens, "Most tokens of the answer [256]")
+      ->check(CLI::Range(1u, kMost));
+  add_sampling_options(commands.run, a);
+  commands.run->add_flag("--raw", a.run.raw, "Continue the prompt as it is, without the chat template");
+  commands.run->add_flag("--ignore-eos", a.run.ignore_eos, "Go on after the token that ends an answer");
+  commands.run->add_flag("--json", a.json,
+                         "Print one JSON object: text, tokens, logprobs, finish_reason, timings");
+  commands.run->footer(
+      "Examples:\n"
+      "  plowrt run --assets smollm2.plow --prompt 'What is a prime number?' --temperature 0\n"
+      "  plowrt run --assets gemma.plow --raw --prompt 'Once upon a time' --max-tokens 64\n"
+      "  git diff | plowrt run --assets qwen.plow --prompt-file - --json");
+}
+
+void add_bench_options(CLI::App* command, Arguments& a) {
+  add_engine_options(command, a);
+  command->add_option("--ctx", a.bench.context, "Tokens of the prompt")
+      ->check(CLI::Range(1u, kMost))
+      ->capture_default_str();
+  command->add_option("--repeat", a.bench.repeat, "Repeats, of which the median counts")
+      ->check(CLI::Range(2u, 1000u))
+      ->capture_default_str();
+  command->add_flag("--json", a.json, "Print one JSON object");
+}
+
+void add_bench(CLI::App& app, Arguments& a, Commands& commands) {
+  commands.bench =
+      app.add_subcommand("bench", "Measure speed beside the memory's read bandwidth, in the same run");
+  commands.bench->require_subcommand(1);
+  commands.decode =
+      commands.bench->add_subcommand("decode", "Tokens a second of sequences that decode side by side");
+  add_bench_options(commands.decode, a);
+  commands.decode->add_option("--rows", a.bench.rows, "Sequences")
+      ->check(CLI::Range(1u, 65535u))
+      ->capture_default_str();
+  commands.decode->add_option("--steps", a.bench.steps, "Steps of a repeat")
+      ->check(CLI::Range(1u, kMost))
+      ->capture_default_str();
+  commands.prefill = commands.bench->add_subcommand("prefill", "Tokens a second of a prompt");
+  add_bench_options(commands.prefill, a);
+  commands.bench->footer(
+      "Examples:\n  plowrt bench decode --assets smollm2.plow --ctx 512 --rows 4\n  plowrt bench prefill "
+      "--assets smollm2.plow --ctx 1024 --json");
+}
+
+void add_inspect_commands(CLI::App& app, Arguments& a, Commands& commands) {
+  commands.plan = app.add_subcommand("plan", "The exact device memory of a bundle");
+  add_assets(commands.plan, a)->required();
+  commands.plan->add_option("--slots", a.slots, "Sequences at once [as compiled]")
+      ->check(CLI::Range(1u, kMost));
+  commands.plan->add_option("--ctx", a.context, "Tokens of a sequence [as compiled]")
+      ->check(CLI::Range(1u, kMost));
+  commands.plan->footer("Example:\n  plowrt plan --assets smollm2.plow --slots 4 --ctx 1024");
+  commands.doctor =
+      app.add_subcommand("doctor", "What this machine has, and whether a bundle would run here");
+  add_assets(commands.doctor, a);
+  commands.doctor->footer("Examples:\n  plowrt doctor\n  plowrt doctor --assets smollm2.plow");
+  commands.disasm = app.add_subcommand("disasm", "A bundle's packets as text");
+  add_assets(commands.disasm, a)->required();
+  commands.disasm->add_option("--program", a.program, "Only this program");
+  commands.disasm->add_option("--worker", a.worker, "Only this worker's list");
+  commands.disasm->footer("Example:\n  plowrt disasm --assets smollm2.plow --program 0 --worker 1");
+}
+
+Status run_model_command(const Commands& commands, Arguments& a) {
+  PLOW_TRY(a.engine.isa, parse_isa_level(a.isa));
+  if (commands.bench->parsed()) {
+    a.bench.bundle = a.assets;
+    a.bench.engine = a.engine;
+    a.bench.engine.slots = commands.decode->parsed() ? a.bench.rows : 1;
+    a.bench.json = a.json;
+    return commands.decode->parsed() ? bench_decode(a.bench) : bench_prefill(a.bench);
+  }
+  a.engine.slots = 1;  // one sequence; a smaller cache
+  if (commands.chat->parsed()) {
+    return chat_command({a.assets, a.engine, a.system, a.max_tokens == 0 ? 1024 : a.max_tokens, a.sampling});
+  }
+  a.run.bundle = a.assets;
+  a.run.engine = a.engine;
+  a.run.system = a.system;
+  if (a.max_tokens != 0) a.run.max_tokens = a.max_tokens;
+  a.run.sampling = a.sampling;
+  a.run.json = a.json;
+  return run_command(a.run);
+}
+
+Result<int> dispatch(const Commands& commands, Arguments& a) {
+  if (commands.chat->parsed() || commands.run->parsed() || commands.bench->parsed()) {
+    PLOW_TRY_STATUS(run_model_command(commands, a));
+  } else if (commands.plan->parsed()) {
+    PLOW_TRY_STATUS(plan_command(a.assets, a.slots, a.context));
+  } else if (commands.doctor->parsed()) {
+    PLOW_TRY_STATUS(doctor_command(a.assets));
+  } else if (commands.disasm->parsed()) {
+    PLOW_TRY_STATUS(disasm_command(a.assets, a.program, a.worker));
+  }
+  return 0;
+}
+
+int run_plowrt(int argc, char** argv) {
+  Arguments arguments;
+  Commands commands{};
+  CLI::App app("Runs a bundle that plowc compiled.", "plowrt");
+  app.set_version_flag("--version", fmt::format("plowrt {} (bundle format {})", PLOW_VERSION, kAbiVersion));
+  app.require_subcommand(1);
+  app.footer(
+      "Every option can be given as an environment variable: PLOW_ASSETS for --assets.\n"
+      "Exit codes: 0, 2 usage, 3 input, 4 does not fit, 5 device, 6 verification.\n\n"
+      "Examples:\n"
+      "  plowrt chat --assets smollm2.plow\n"
+      "  plowrt run --assets smollm2.plow --prompt 'What is a prime number?'\n"
+      "  plowrt bench decode --assets smollm2.plow");
+  add_chat(app, arguments, commands);
+  add_run(app, arguments, commands);
+  add_bench(app, arguments, commands);
+  add_inspect_commands(app, arguments, commands);
+  finish_options(app);
+  return run_command_line(app, argc, argv, [&] { return dispatch(commands, arguments); });
+}
+
+}  // namespace
+
+}  // namespace plow
+
+int main(int argc, char** argv) { return plow::run_plowrt(argc, argv); }

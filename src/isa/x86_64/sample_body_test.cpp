@@ -1,0 +1,211 @@
+// sample against its definition (src/ops/sample/sample.h), written here once more in double with a plain sort.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "isa/x86_64/body_rig.h"
+#include "ops/sample/philox.h"
+
+namespace plow {
+namespace {
+
+struct Expected {
+  uint32_t token;
+  double logprob;
+};
+
+Expected expected_sample(const std::vector<float>& row, const std::vector<uint32_t>& history, const SamplingParams& params) {
+  std::vector<double> raw(row.begin(), row.end());
+  for (double& l : raw) l = std::isnan(l) ? -INFINITY : l;
+  std::vector<double> l = raw;
+  std::map<uint32_t, uint32_t> counts;
+  for (size_t i = 0; i < history.size(); ++i) counts[history[i]] += i >= params.prompt_tokens;
+  for (const auto& [token, count] : counts) {
+    l[token] = l[token] > 0 ? l[token] / static_cast<double>(params.repetition_penalty) : l[token] * static_cast<double>(params.repetition_penalty);
+    if (count > 0) l[token] -= static_cast<double>(params.frequency_penalty) * count + static_cast<double>(params.presence_penalty);
+  }
+  std::vector<uint32_t> order(l.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return l[a] > l[b]; });
+  uint32_t token = order[0];
+  if ((params.flags & kSampleGreedy) == 0 && l[token] > -INFINITY) {
+    std::vector<double> w;
+    for (uint32_t t : order) w.push_back(std::exp((l[t] - l[order[0]]) / static_cast<double>(params.temperature)));
+    size_t kept = params.top_k > 0 ? std::min<size_t>(params.top_k, w.size()) : w.size();
+    const auto total = [&] { return std::accumulate(w.begin(), w.begin() + static_cast<long>(kept), 0.0); };
+    if (params.top_p < 1) {
+      const double most = static_cast<double>(params.top_p) * total();
+      double before = 0;
+      size_t n = 0;
+      while (n < kept && (n == 0 || before < most)) before += w[n++];
+      kept = n;
+    }
+    size_t n = 1;
+    while (n < kept && w[n] >= static_cast<double>(params.min_p)) ++n;
+    kept = n;
+    const double threshold = static_cast<double>(sample_uniform(params.seed, static_cast<uint32_t>(history.size()))) * total();
+    double sum = 0;
+    for (size_t i = 0; i < kept; ++i) {
+      token = order[i];
+      sum += w[i];
+      if (sum > threshold) break;
+    }
+  }
+  const double most = *std::max_element(raw.begin(), raw.end());
+  if (most == -INFINITY) return {0, -INFINITY};
+  double sum = 0;
+  for (double x : raw) sum += std::exp(x - most);
+  return {token, raw[token] - most - std::log(sum)};
+}
+
+SamplingParams neutral() {
+  SamplingParams params{};
+  params.temperature = 1;
+  params.top_p = 1;
+  params.repetition_penalty = 1;
+  return params;
+}
+
+// A step of `n` sampled rows with their own logits, histories and parameters; slot i holds row i's sequence.
+struct SampledRows {
+  uint32_t vocab;
+  std::vector<std::vector<float>> logits;
+  std::vector<std::vector<uint32_t>> history;
+  std::vector<SamplingParams> params;
+};
+
+BodyRig run_rows(const SampledRows& rows, IsaLevel level) {
+  const auto n = static_cast<uint32_t>(rows.logits.size());
+  BodyRig rig(n, n, 3);
+  rig.history_stride = 64;
+  rig.history.resize(size_t{n} * 64);
+  std::vector<double> all;
+  for (uint32_t i = 0; i < n; ++i) {
+    rig.row_slots[i] = i;
+    rig.positions[i] = static_cast<uint32_t>(rows.history[i].size()) - 1;
+    std::copy(rows.history[i].begin(), rows.history[i].end(), rig.history.begin() + i * 64);
+    rig.sampling[i] = rows.params[i];
+    all.insert(all.end(), rows.logits[i].begin(), rows.logits[i].end());
+  }
+  rig.packet.body = static_cast<uint16_t>(Op::kSample);
+  rig.packet.row_kind = static_cast<uint8_t>(Rows::kSamples);
+  rig.packet.operand[0] = rig.add_arena(n, rows.vocab, all);
+  rig.packet.operand[1] = rig.add_step(StepColumn::kSampled);
+  rig.cover_columns(1, 1);
+  EXPECT_EQ(unsupported_reason(rig.packet, rig.tensors.data()), "");
+  rig.run(level);
+  return rig;
+}
+
+void check(const SampledRows& rows) {
+  for (IsaLevel level : available_isa_levels()) {
+    const BodyRig rig = run_rows(rows, level);
+    for (size_t i = 0; i < rows.logits.size(); ++i) {
+      const Expected expected = expected_sample(rows.logits[i], rows.history[i], rows.params[i]);
+      ASSERT_EQ(rig.sampled[i].token, expected.token) << "row " << i;
+      if (std::isinf(expected.logprob)) {
+        EXPECT_EQ(static_cast<double>(rig.sampled[i].logprob), expected.logprob);
+      } else {
+        EXPECT_NEAR(static_cast<double>(rig.sampled[i].logprob), expected.logprob, 1e-5 + 1e-6 * std::abs(expected.logprob));
+      }
+    }
+  }
+}
+
+// Many random rows with the same parameters but for the seed.
+SampledRows random_rows(uint32_t n, uint32_t vocab, double spread, const SamplingParams& params) {
+  SampledRows rows{vocab, {}, {}, {}};
+  for (uint32_t i = 0; i < n; ++i) {
+    const auto values = random_values(vocab, 100 + i, spread);
+    rows.logits.emplace_back(values.begin(), values.end());
+    std::vector<uint32_t> history;
+    for (uint32_t t = 0; t < 1 + i % 60; ++t) history.push_back((t * 5 + i) % vocab % 23);
+    rows.history.push_back(history);
+    rows.params.push_back(params);
+    rows.params.back().seed = 0x1234567890ull * i + i;
+    rows.params.back().prompt_tokens = static_cast<uint32_t>(history.size() / 2);
+  }
+  return rows;
+}
+
+TEST(SampleBody, GreedyTakesTheFirstLargest) {
+  SamplingParams params = neutral();
+  params.flags = kSampleGreedy;
+  for (uint32_t vocab : {1u, 5u, 16u, 1000u}) check(random_rows(20, vocab, 5, params));
+  SampledRows ties = random_rows(1, 40, 5, params);
+  ties.logits[0][33] = ties.logits[0][21] = ties.logits[0][22] = 9;
+  check(ties);
+  EXPECT_EQ(run_rows(ties, IsaLevel::kAvx2).sampled[0].token, 21u);
+}
+
+TEST(SampleBody, DrawsFromTheWholeDistribution) {
+  for (float temperature : {0.01f, 0.7f, 1.0f, 30.0f}) {
+    SamplingParams params = neutral();
+    params.temperature = temperature;
+    for (uint32_t vocab : {1u, 17u, 1003u}) check(random_rows(60, vocab, 12, params));
+  }
+}
+
+TEST(SampleBody, CutsByTopKTopPAndMinP) {
+  for (uint32_t top_k : {0u, 1u, 5u, 40u, 5000u}) {
+    for (float top_p : {0.1f, 0.9f, 1.0f}) {
+      for (float min_p : {0.0f, 0.05f, 1.0f}) {
+        SamplingParams params = neutral();
+        params.top_k = top_k;
+        params.top_p = top_p;
+        params.min_p = min_p;
+        SCOPED_TRACE("top_k " + std::to_string(top_k) + " top_p " + std::to_string(top_p) + " min_p " + std::to_string(min_p));
+        check(random_rows(40, 503, 6, params));
+      }
+    }
+  }
+}
+
+TEST(SampleBody, PenaltiesLookAtPromptAndAnswer) {
+  SamplingParams params = neutral();
+  params.repetition_penalty = 1.3f;
+  params.presence_penalty = 0.6f;
+  params.frequency_penalty = 0.4f;
+  check(random_rows(60, 101, 3, params));
+  params.flags = kSampleGreedy;
+  check(random_rows(60, 101, 3, params));
+}
+
+TEST(SampleBody, LogitsThatAreNotNumbersAreNeverTaken) {
+  SamplingParams params = neutral();
+  SampledRows rows = random_rows(4, 50, 3, params);
+  for (uint32_t c = 0; c < 50; ++c) {
+    if (c % 3 != 0) rows.logits[0][c] = NAN;
+    if (c != 7) rows.logits[1][c] = -INFINITY;
+    rows.logits[2][c] = NAN;
+    rows.logits[3][c] = -INFINITY;
+  }
+  check(rows);
+  for (SamplingParams& p : rows.params) p.flags = kSampleGreedy;
+  check(rows);
+}
+
+TEST(SampleBody, FrequenciesOfDrawsAreTheProbabilities) {
+  const std::vector<float> logits = {std::log(0.5f), std::log(0.25f), std::log(0.125f), std::log(0.125f)};
+  SampledRows rows{4, {}, {}, {}};
+  constexpr uint32_t kDraws = 4000;
+  for (uint32_t i = 0; i < kDraws; ++i) {
+    rows.logits.push_back(logits);
+    rows.history.push_back({0});
+    rows.params.push_back(neutral());
+    rows.params.back().seed = i;
+  }
+  const BodyRig rig = run_rows(rows, IsaLevel::kAvx2);
+  double seen[4] = {};
+  for (const Sampled& s : rig.sampled) seen[s.token] += 1.0 / kDraws;
+  for (int t = 0; t < 4; ++t) {
+    const double p = std::exp(static_cast<double>(logits[static_cast<size_t>(t)]));
+    EXPECT_NEAR(seen[t], p, 5 * std::sqrt(p * (1 - p) / kDraws)) << t;  // five standard deviations
+  }
+}
+
+}  // namespace
+}  // namespace plow

@@ -1,0 +1,50 @@
+// What an Engine is made of; for engine.cpp and load.cpp only.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/device_memory.h"
+#include "runtime/engine.h"
+#include "runtime/kv_cache.h"
+#include "runtime/worker_threads.h"
+
+namespace plow {
+
+// The arrays that a step descriptor points to, with room for the largest step.
+struct StepArrays {
+  std::vector<Span> spans;
+  std::vector<uint32_t> token_ids, positions, row_slots, sample_rows;
+  std::vector<SamplingParams> sampling;
+  std::vector<Sampled> sampled;               // [kMaxSteps][max samples]
+  std::vector<const uint32_t*> block_tables;  // by KV group
+  std::vector<uint32_t> history;              // [slots][history_stride]
+};
+
+struct SlotState {
+  bool open = false;
+  uint32_t position = 0;  // tokens so far
+};
+
+struct Engine::State {
+  BundleFile bundle;
+  MappedFile tape_file;                // empty when the caller holds the tape
+  std::span<const std::byte> tape;
+  IsaLevel isa = IsaLevel::kAuto;
+  uint32_t context = 0;
+  uint32_t max_rows = 0, max_samples = 0;
+
+  std::vector<ProgramTable> programs;
+  DeviceMemory arena, counters, scratch;
+  std::vector<DeviceMemory> pools;           // by KV group
+  std::vector<unsigned char*> pool_pointers;
+  std::unique_ptr<KvCache> cache;
+  std::vector<SlotState> slots;
+  StepArrays arrays;
+  StepDescriptor step{};
+  Control control{};
+  Device device;
+  std::unique_ptr<WorkerThreads> workers;    // last: its threads use all of the above
+};
+
+}  // namespace plow

@@ -1,0 +1,82 @@
+// Renders every template of a list with every conversation of a list, for tools/compare_templates.py, which does the same
+// with jinja2 and compares.
+//
+//   render_templates JOBS.json RESULTS.json
+//
+// JOBS.json: {"templates": [path, ...], "inputs": [input, ...]}, an input as in read_input(). RESULTS.json: for each template
+// a list with one result for each input: {"segments": [[text, trusted], ...]} or {"error": message}.
+#include <boost/json.hpp>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "base/mapped_file.h"
+#include "text/chat_template/chat_template.h"
+
+namespace {
+
+namespace json = boost::json;
+
+plow::ChatInput read_input(const json::object& object) {
+  plow::ChatInput input;
+  input.messages = object.at("messages");
+  if (const json::value* tools = object.if_contains("tools")) input.tools = *tools;
+  if (const json::value* documents = object.if_contains("documents")) input.documents = *documents;
+  if (const json::value* flag = object.if_contains("add_generation_prompt")) input.add_generation_prompt = flag->as_bool();
+  if (const json::value* tokens = object.if_contains("special_tokens")) input.special_tokens = tokens->as_object();
+  if (const json::value* variables = object.if_contains("variables")) input.variables = variables->as_object();
+  if (const json::value* now = object.if_contains("now")) {
+    const json::array& parts = now->as_array();  // year to second
+    const auto part = [&](size_t i) { return static_cast<int>(parts.at(i).as_int64()); };
+    input.now = plow::LocalTime{part(0), part(1), part(2), part(3), part(4), part(5), 0};
+  }
+  return input;
+}
+
+json::object render(const plow::ChatTemplate& chat_template, const plow::ChatInput& input) {
+  const auto segments = chat_template.render_segments(input);
+  if (!segments.ok()) return {{"error", segments.error().message}};
+  json::array parts;
+  for (const plow::PromptSegment& segment : *segments) parts.push_back(json::array{segment.text, segment.trusted});
+  return {{"segments", std::move(parts)}};
+}
+
+json::array render_all(const std::string& path, const std::vector<plow::ChatInput>& inputs) {
+  json::array results;
+  const auto source = plow::read_text_file(path);
+  if (!source.ok()) {
+    std::cerr << source.error().message << "\n";
+    std::exit(1);
+  }
+  const auto chat_template = plow::ChatTemplate::compile(*source);
+  for (const plow::ChatInput& input : inputs) {
+    if (chat_template.ok()) {
+      results.push_back(render(*chat_template, input));
+    } else {
+      results.push_back(json::object{{"error", chat_template.error().message}});
+    }
+  }
+  return results;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: render_templates JOBS.json RESULTS.json\n";
+    return 2;
+  }
+  std::ifstream file(argv[1]);
+  std::stringstream text;
+  text << file.rdbuf();
+  const json::object jobs = json::parse(text.str()).as_object();
+  std::vector<plow::ChatInput> inputs;
+  for (const json::value& input : jobs.at("inputs").as_array()) inputs.push_back(read_input(input.as_object()));
+  json::array all;
+  for (const json::value& path : jobs.at("templates").as_array()) {
+    all.push_back(render_all(std::string(path.as_string()), inputs));
+  }
+  std::ofstream(argv[2]) << json::serialize(all) << "\n";
+  return 0;
+}
