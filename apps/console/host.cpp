@@ -42,8 +42,8 @@ std::optional<uint64_t> cgroup_number(const char* path) {
 
 std::vector<std::string> interpreter_features() {
   // Names as /proc/cpuinfo spells them; those that select a body of the x86-64 interpreter.
-  constexpr const char* kLookedAt[] = {"avx2",        "fma",         "f16c",        "avx512f",    "avx512bw",
-                                       "avx512vl",    "avx512_bf16", "avx512_vnni", "amx_bf16"};
+  constexpr const char* kLookedAt[] = {"avx2",     "fma",         "f16c",        "avx512f", "avx512bw",
+                                       "avx512vl", "avx512_bf16", "avx512_vnni", "amx_bf16"};
   std::istringstream flags(proc_value("/proc/cpuinfo", "flags"));
   std::vector<std::string> all;
   for (std::string flag; flags >> flag;) all.push_back(flag);
@@ -57,7 +57,8 @@ std::vector<std::string> interpreter_features() {
 uint32_t usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  uint32_t cores = ::sched_getaffinity(0, sizeof(set), &set) == 0 ? static_cast<uint32_t>(CPU_COUNT(&set)) : 1;
+  uint32_t cores =
+      ::sched_getaffinity(0, sizeof(set), &set) == 0 ? static_cast<uint32_t>(CPU_COUNT(&set)) : 1;
   std::ifstream quota_file("/sys/fs/cgroup/cpu.max");
   double quota = 0, period = 0;
   if (quota_file >> quota >> period && period > 0) {
@@ -87,7 +88,8 @@ HostFacts read_host_facts() {
 std::optional<uint64_t> disk_available(std::filesystem::path path) {
   std::error_code error;
   path = std::filesystem::absolute(path, error);
-  while (!path.empty() && !std::filesystem::exists(path, error) && path != path.root_path()) path = path.parent_path();
+  while (!path.empty() && !std::filesystem::exists(path, error) && path != path.root_path())
+    path = path.parent_path();
   const auto space = std::filesystem::space(path, error);
   if (error) return std::nullopt;
   return space.available;

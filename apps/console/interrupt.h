@@ -1,4 +1,5 @@
-// Ctrl-C and SIGTERM as a flag that long work asks between its pieces, so that destructors run and nothing is left behind.
+// Ctrl-C and SIGTERM as a flag that long work asks between its pieces, so that destructors run and nothing is
+// left behind.
 #pragma once
 
 namespace plow {

@@ -1,19 +1,20 @@
 #include "console/progress_bar.h"
 
+#include "base/text_table.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "base/text_table.h"
-
 namespace plow {
 
 namespace {
 
 constexpr int kBarColumns = 24;
-// A terminal shows no more than this many frames a second that an eye can tell apart, and drawing costs system calls.
+// A terminal shows no more than this many frames a second that an eye can tell apart, and drawing costs
+// system calls.
 constexpr std::chrono::milliseconds kRedrawEvery{80};
 // A rate over less time is noise.
 constexpr double kRateAfterSeconds = 0.3;
@@ -56,7 +57,8 @@ std::string render_progress(const ProgressState& state, int width) {
     if (state.total > state.done) parts.push_back(time_left((total - done) / rate));
   }
   std::string line = parts[0];
-  for (size_t i = 1; i < parts.size() && line.size() + 1 + parts[i].size() <= columns; ++i) line += " " + parts[i];
+  for (size_t i = 1; i < parts.size() && line.size() + 1 + parts[i].size() <= columns; ++i)
+    line += " " + parts[i];
   return line.substr(0, columns);
 }
 

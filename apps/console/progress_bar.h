@@ -1,13 +1,13 @@
-// A progress bar on one line of a terminal: label, bar, share, rate, time left. When the stream is not a terminal it prints
-// nothing but one line for each stage that ends, so that a log stays readable.
+// A progress bar on one line of a terminal: label, bar, share, rate, time left. When the stream is not a
+// terminal it prints nothing but one line for each stage that ends, so that a log stays readable.
 #pragma once
+
+#include "console/terminal.h"
 
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <string>
-
-#include "console/terminal.h"
 
 namespace plow {
 
@@ -21,8 +21,8 @@ struct ProgressState {
   double seconds = 0;  // since the stage began
 };
 
-// The line, at most `width` columns, without colours. What does not fit is left out, from the right: time left, rate, bar; then
-// the label is cut.
+// The line, at most `width` columns, without colours. What does not fit is left out, from the right: time
+// left, rate, bar; then the label is cut.
 std::string render_progress(const ProgressState& state, int width);
 
 // The line that stays when a stage is done.
@@ -40,7 +40,7 @@ class ProgressBar {
   void finish();  // ends the last stage
   // Whether the line of a stage stays when it is done (it does at first).
   void keep_lines(bool keep) { keep_lines_ = keep; }
-  void clear();   // takes the bar off the screen, for an error message
+  void clear();  // takes the bar off the screen, for an error message
 
  private:
   using Clock = std::chrono::steady_clock;

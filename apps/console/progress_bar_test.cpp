@@ -1,11 +1,11 @@
 #include "console/progress_bar.h"
 
+#include "base/text_table.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <memory>
-
-#include "base/text_table.h"
 
 namespace plow {
 namespace {
@@ -27,24 +27,29 @@ std::string written(Terminal terminal, Use use) {
 }
 
 TEST(ProgressBar, ShowsShareAmountRateAndTimeLeft) {
-  EXPECT_EQ(render_progress(half_done(), 120), "weights    50% [============>           ] 134.5 MB of 269.0 MB 67.2 MB/s 0:02 left");
+  EXPECT_EQ(render_progress(half_done(), 120),
+            "weights    50% [============>           ] 134.5 MB of 269.0 MB 67.2 MB/s 0:02 left");
 }
 
 TEST(ProgressBar, LeavesOutFromTheRightWhatANarrowTerminalHasNoRoomFor) {
-  EXPECT_EQ(render_progress(half_done(), 72), "weights    50% [============>           ] 134.5 MB of 269.0 MB 67.2 MB/s");
+  EXPECT_EQ(render_progress(half_done(), 72),
+            "weights    50% [============>           ] 134.5 MB of 269.0 MB 67.2 MB/s");
   EXPECT_EQ(render_progress(half_done(), 45), "weights    50% [============>           ]");
   EXPECT_EQ(render_progress(half_done(), 20), "weights    50%");
   EXPECT_EQ(render_progress(half_done(), 4), "weig");
-  for (int width = 1; width < 130; ++width) EXPECT_LE(render_progress(half_done(), width).size(), static_cast<size_t>(width));
+  for (int width = 1; width < 130; ++width)
+    EXPECT_LE(render_progress(half_done(), width).size(), static_cast<size_t>(width));
 }
 
 TEST(ProgressBar, ShowsNoRateBeforeThereIsOneAndNoTotalWhenNoneIsKnown) {
-  EXPECT_EQ(render_progress({"graph", 0, 4, ProgressUnit::kItems, 0.0}, 80), "graph       0% [>                       ] 0 of 4");
+  EXPECT_EQ(render_progress({"graph", 0, 4, ProgressUnit::kItems, 0.0}, 80),
+            "graph       0% [>                       ] 0 of 4");
   EXPECT_EQ(render_progress({"graph", 7, 0, ProgressUnit::kItems, 0.1}, 80), "graph     7");
 }
 
 TEST(ProgressBar, AFullBarHasNoTimeLeft) {
-  EXPECT_EQ(render_progress({"weights", 9, 9, ProgressUnit::kItems, 3.0}, 80), "weights   100% [========================] 9 of 9 3/s");
+  EXPECT_EQ(render_progress({"weights", 9, 9, ProgressUnit::kItems, 3.0}, 80),
+            "weights   100% [========================] 9 of 9 3/s");
 }
 
 TEST(ProgressBar, PrintsOneLineAStageWhenNobodyLooks) {

@@ -12,7 +12,8 @@ namespace {
 class PseudoTerminal {
  public:
   PseudoTerminal() : master_(::posix_openpt(O_RDWR | O_NOCTTY)) {
-    if (master_ >= 0 && ::grantpt(master_) == 0 && ::unlockpt(master_) == 0) slave_ = ::open(::ptsname(master_), O_RDWR | O_NOCTTY);
+    if (master_ >= 0 && ::grantpt(master_) == 0 && ::unlockpt(master_) == 0)
+      slave_ = ::open(::ptsname(master_), O_RDWR | O_NOCTTY);
   }
   ~PseudoTerminal() {
     ::close(slave_);

@@ -1,17 +1,17 @@
 #include "plowc/compile_command.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <boost/json.hpp>
-#include <chrono>
-#include <optional>
-
 #include "base/text_table.h"
 #include "console/host.h"
 #include "console/interrupt.h"
 #include "console/progress_bar.h"
 #include "console/terminal.h"
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <optional>
 
 namespace plow {
 
@@ -20,7 +20,9 @@ namespace {
 namespace json = boost::json;
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 std::string count_text(uint64_t count) {
   const double value = static_cast<double>(count);
@@ -31,8 +33,8 @@ std::string count_text(uint64_t count) {
 
 std::string bytes_text(uint64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
 
-// Whether the memory of this machine holds the plan, and if not, with how many sequences it would. A warning, no error: a bundle may
-// be meant for another machine.
+// Whether the memory of this machine holds the plan, and if not, with how many sequences it would. A warning,
+// no error: a bundle may be meant for another machine.
 std::string fit_text(const MemoryPlan& plan, uint32_t slots, uint64_t available) {
   if (plan.total() <= available) return fmt::format("fits: {} are free here", bytes_text(available));
   const uint64_t fixed = plan.total() - plan.kv;
@@ -52,11 +54,13 @@ class Reporter : public ProgressSink {
   }
 
   void summary(const CompileSummary& summary) override {
-    const uint64_t needed = summary.tape_bytes + (summary.tape_bytes >> 6);  // model.pkt, tokenizer: a per cent or two
+    const uint64_t needed =
+        summary.tape_bytes + (summary.tape_bytes >> 6);  // model.pkt, tokenizer: a per cent or two
     const auto disk = disk_available(options_.out);
     if (disk && *disk < needed) {
-      refusal_ = does_not_fit(fmt::format("the bundle needs {} and the disk of {} has {} left. Free some space or choose another --out.",
-                                          bytes_text(needed), options_.out.string(), bytes_text(*disk)));
+      refusal_ = does_not_fit(fmt::format(
+          "the bundle needs {} and the disk of {} has {} left. Free some space or choose another --out.",
+          bytes_text(needed), options_.out.string(), bytes_text(*disk)));
     }
     if (json_) {
       summary_event(summary);
@@ -70,11 +74,13 @@ class Reporter : public ProgressSink {
   void stage(std::string_view name, uint64_t done, uint64_t total) override {
     if (!json_) {
       // The tape is the one stage that counts bytes; all others count pieces.
-      bar_.update(std::string(name), done, total, name == "weights" ? ProgressUnit::kBytes : ProgressUnit::kItems);
+      bar_.update(std::string(name), done, total,
+                  name == "weights" ? ProgressUnit::kBytes : ProgressUnit::kItems);
       return;
     }
     const bool ends = done == total;
-    if (!ends && name == event_stage_ && seconds_since(event_at_) < 0.1) return;  // ten events a second are enough
+    if (!ends && name == event_stage_ && seconds_since(event_at_) < 0.1)
+      return;  // ten events a second are enough
     event_stage_ = name;
     event_at_ = Clock::now();
     event({{"event", "progress"}, {"stage", name}, {"done", done}, {"total", total}});
@@ -86,20 +92,26 @@ class Reporter : public ProgressSink {
 
   void failed(const Error& error) {
     bar_.clear();
-    if (json_) event({{"event", "error"}, {"class", static_cast<int>(error.error_class)}, {"message", error.message}});
+    if (json_)
+      event({{"event", "error"}, {"class", static_cast<int>(error.error_class)}, {"message", error.message}});
   }
 
   void finished(const CompileResult& result, double seconds) {
     bar_.finish();
     const std::string out = options_.out.string();
     if (json_) {
-      event({{"event", "done"}, {"out", out}, {"digest", result.digest}, {"packets", result.packets},
-             {"model_bytes", result.model_bytes}, {"tape_bytes", result.tape_bytes},
-             {"predicted_decode_ns", result.predicted_decode_ns}, {"seconds", seconds}});
+      event({{"event", "done"},
+             {"out", out},
+             {"digest", result.digest},
+             {"packets", result.packets},
+             {"model_bytes", result.model_bytes},
+             {"tape_bytes", result.tape_bytes},
+             {"predicted_decode_ns", result.predicted_decode_ns},
+             {"seconds", seconds}});
       return;
     }
-    fmt::print("\n{}: model.pkt {} with {} packets, weights.tape {}; predicted {} a token; compiled in {}\n", out,
-               bytes_text(result.model_bytes), result.packets, bytes_text(result.tape_bytes),
+    fmt::print("\n{}: model.pkt {} with {} packets, weights.tape {}; predicted {} a token; compiled in {}\n",
+               out, bytes_text(result.model_bytes), result.packets, bytes_text(result.tape_bytes),
                format_ns(result.predicted_decode_ns), format_ns(seconds * 1e9));
     fmt::print("Next: plowrt chat --assets {}\n", out);
   }
@@ -111,24 +123,40 @@ class Reporter : public ProgressSink {
   }
 
   void summary_event(const CompileSummary& s) {
-    event({{"event", "summary"}, {"served_name", s.served_name}, {"architecture", s.architecture}, {"layers", s.n_layers},
-           {"hidden", s.hidden}, {"vocab", s.vocab}, {"parameters", s.parameters}, {"dtypes", s.weight_dtypes},
-           {"checkpoint_bytes", s.checkpoint_bytes}, {"tape_bytes", s.tape_bytes}, {"declared_context", s.declared_context},
-           {"max_context", options_.max_context}, {"max_slots", options_.max_slots}, {"workers", options_.n_workers},
-           {"memory_bytes", s.memory.total()}, {"memory_available", read_host_facts().memory_available}});
+    event({{"event", "summary"},
+           {"served_name", s.served_name},
+           {"architecture", s.architecture},
+           {"layers", s.n_layers},
+           {"hidden", s.hidden},
+           {"vocab", s.vocab},
+           {"parameters", s.parameters},
+           {"dtypes", s.weight_dtypes},
+           {"checkpoint_bytes", s.checkpoint_bytes},
+           {"tape_bytes", s.tape_bytes},
+           {"declared_context", s.declared_context},
+           {"max_context", options_.max_context},
+           {"max_slots", options_.max_slots},
+           {"workers", options_.n_workers},
+           {"memory_bytes", s.memory.total()},
+           {"memory_available", read_host_facts().memory_available}});
   }
 
   void summary_table(const CompileSummary& s) {
-    const auto line = [](const char* what, const std::string& value) { fmt::print("  {:<12} {}\n", what, value); };
+    const auto line = [](const char* what, const std::string& value) {
+      fmt::print("  {:<12} {}\n", what, value);
+    };
     fmt::print("{}\n", Terminal::of(STDOUT_FILENO).bold(s.served_name));
-    line("architecture", fmt::format("{}, {} layers, hidden {}, vocabulary {}", s.architecture, s.n_layers, s.hidden, s.vocab));
+    line("architecture", fmt::format("{}, {} layers, hidden {}, vocabulary {}", s.architecture, s.n_layers,
+                                     s.hidden, s.vocab));
     line("parameters", fmt::format("{} in {}", count_text(s.parameters), s.weight_dtypes));
-    line("checkpoint", fmt::format("{}, on the device {}", bytes_text(s.checkpoint_bytes), bytes_text(s.tape_bytes)));
+    line("checkpoint",
+         fmt::format("{}, on the device {}", bytes_text(s.checkpoint_bytes), bytes_text(s.tape_bytes)));
     line("target", fmt::format("{}, {} workers", isa_name(options_.isa), options_.n_workers));
-    line("context", fmt::format("{} tokens of {} that the checkpoint declares, {} sequences at once", options_.max_context,
-                                s.declared_context, options_.max_slots));
-    line("memory", fmt::format("{}: weights {}, KV cache {} ({}), activations and the rest {}", bytes_text(s.memory.total()),
-                               bytes_text(s.memory.weights), bytes_text(s.memory.kv), dtype_name(options_.kv_dtype),
+    line("context", fmt::format("{} tokens of {} that the checkpoint declares, {} sequences at once",
+                                options_.max_context, s.declared_context, options_.max_slots));
+    line("memory", fmt::format("{}: weights {}, KV cache {} ({}), activations and the rest {}",
+                               bytes_text(s.memory.total()), bytes_text(s.memory.weights),
+                               bytes_text(s.memory.kv), dtype_name(options_.kv_dtype),
                                bytes_text(s.memory.total() - s.memory.weights - s.memory.kv)));
     line("", fit_text(s.memory, options_.max_slots, read_host_facts().memory_available));
     std::fflush(stdout);

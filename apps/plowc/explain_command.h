@@ -1,11 +1,11 @@
 // plowc explain and plowc viz: bundles as texts and as a page.
 #pragma once
 
+#include "base/error.h"
+
 #include <filesystem>
 #include <string>
 #include <vector>
-
-#include "base/error.h"
 
 namespace plow {
 
@@ -15,7 +15,8 @@ const std::vector<std::string>& stage_names();
 // Prints the text of one stage. REQUIRES a name of stage_names().
 Status explain_stage(const std::filesystem::path& bundle, const std::string& stage);
 
-// `packet` is PROGRAM:PACKET as the page and disasm number them, or PROGRAM:WORKER:INDEX as a fault reports it.
+// `packet` is PROGRAM:PACKET as the page and disasm number them, or PROGRAM:WORKER:INDEX as a fault reports
+// it.
 Status explain_why(const std::filesystem::path& bundle, const std::string& packet);
 
 // Compares stage by stage and stops at the first that differs. 0: no difference, 1: one, as diff(1) does.

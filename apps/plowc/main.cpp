@@ -1,16 +1,16 @@
 // plowc: checkpoint -> bundle, and what is in a bundle. Only the command line is here.
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <CLI/CLI.hpp>
-#include <limits>
-#include <string>
-#include <vector>
-
 #include "console/command_line.h"
 #include "console/host.h"
 #include "plowc/compile_command.h"
 #include "plowc/explain_command.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <limits>
+#include <string>
+#include <vector>
 
 namespace plow {
 
@@ -64,25 +64,34 @@ void print_archs(bool gpus) {
 }
 
 void add_compile_options(CLI::App& app, Arguments& a) {
-  app.add_option("DIR", a.positional, "The checkpoint: a directory with config.json and safetensors, or a .gguf file");
+  app.add_option("DIR", a.positional,
+                 "The checkpoint: a directory with config.json and safetensors, or a .gguf file");
   app.add_option("--hf-dir", a.checkpoint, "The same, by name");
   app.add_option("--out", a.out, "The bundle's directory [NAME.plow, here]");
-  app.add_option("--arch", a.arch, "Instruction set to compile for [this machine's]")->check(CLI::IsMember(arch_names()));
+  app.add_option("--arch", a.arch, "Instruction set to compile for [this machine's]")
+      ->check(CLI::IsMember(arch_names()));
   app.add_option("--max-ctx", a.compile.max_context, "Tokens that a sequence may have")
-      ->check(CLI::Range(1u, kMost))->capture_default_str();
+      ->check(CLI::Range(1u, kMost))
+      ->capture_default_str();
   app.add_option("--slots", a.compile.max_slots, "Sequences that may be in the cache at once")
-      ->check(CLI::Range(1u, 65535u))->capture_default_str();
+      ->check(CLI::Range(1u, 65535u))
+      ->capture_default_str();
   app.add_option("--chunk", a.compile.chunk_rows, "Most rows of a step that processes prompts")
-      ->check(CLI::Range(1u, 65535u))->capture_default_str();
+      ->check(CLI::Range(1u, 65535u))
+      ->capture_default_str();
   a.compile.n_workers = 0;
   app.add_option("--workers", a.compile.n_workers, "Cores that run packets [all that this process may use]")
       ->check(CLI::Range(1u, 65535u));
   app.add_option("--kv-dtype", a.kv_dtype, "Type of keys and values in the cache")
-      ->check(CLI::IsMember({"f32", "bf16"}))->capture_default_str();
-  app.add_option("--weight-dtype", a.weight_dtype, "Type of the matrices [as in the checkpoint; bf16 when it is quantised]")
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--weight-dtype", a.weight_dtype,
+                 "Type of the matrices [as in the checkpoint; bf16 when it is quantised]")
       ->check(CLI::IsMember({"f32", "bf16"}));
-  app.add_option("--served-name", a.compile.served_name, "Name of the model for those who use it [the checkpoint's]");
-  app.add_flag("--no-rewrite{}", a.no_rewrite, "Switch the rewriter off, or one of its rules (--no-rewrite=RULE, may be repeated)");
+  app.add_option("--served-name", a.compile.served_name,
+                 "Name of the model for those who use it [the checkpoint's]");
+  app.add_flag("--no-rewrite{}", a.no_rewrite,
+               "Switch the rewriter off, or one of its rules (--no-rewrite=RULE, may be repeated)");
   app.add_flag("--force", a.compile.replace, "Replace a bundle that is there already");
   app.add_flag("--json", a.json, "Print events as JSON, one object a line");
   app.add_flag("--list-archs", a.list_archs, "List the instruction sets that plowc compiles for, and stop");
@@ -95,15 +104,20 @@ struct Commands {
 
 Commands add_commands(CLI::App& app, Arguments& a) {
   Commands commands{};
-  commands.explain = app.add_subcommand("explain", "Print a stage of a bundle, where a packet comes from, or how two bundles differ");
+  commands.explain = app.add_subcommand(
+      "explain", "Print a stage of a bundle, where a packet comes from, or how two bundles differ");
   commands.explain->add_option("BUNDLE", a.bundle, "The bundle's directory");
-  commands.explain->add_option("--stage", a.stage, "Which stage of the road to print")->check(CLI::IsMember(stage_names()));
+  commands.explain->add_option("--stage", a.stage, "Which stage of the road to print")
+      ->check(CLI::IsMember(stage_names()));
   commands.explain->footer(
-      "Examples:\n  plowc explain model.plow --stage schedule\n  plowc explain why model.plow 0:17\n  plowc explain diff a.plow b.plow");
-  commands.why = commands.explain->add_subcommand("why", "Packet -> tile -> operator -> tensors; what it waits for and who signals that");
+      "Examples:\n  plowc explain model.plow --stage schedule\n  plowc explain why model.plow 0:17\n  plowc "
+      "explain diff a.plow b.plow");
+  commands.why = commands.explain->add_subcommand(
+      "why", "Packet -> tile -> operator -> tensors; what it waits for and who signals that");
   commands.why->add_option("BUNDLE", a.bundle, "The bundle's directory")->required();
   commands.why->add_option("PACKET", a.packet, "PROGRAM:PACKET, or PROGRAM:WORKER:INDEX")->required();
-  commands.diff = commands.explain->add_subcommand("diff", "Compare stage by stage, stop at the first difference (exit code 1)");
+  commands.diff = commands.explain->add_subcommand(
+      "diff", "Compare stage by stage, stop at the first difference (exit code 1)");
   commands.diff->add_option("A", a.bundle, "A bundle's directory")->required();
   commands.diff->add_option("B", a.other, "Another")->required();
   commands.viz = app.add_subcommand("viz", "Write a page that shows the schedule; it needs no network");
@@ -122,12 +136,15 @@ DType dtype_of(const std::string& name) { return name == "f32" ? DType::kF32 : D
 
 Result<int> run_compile(Arguments& a) {
   if (!a.checkpoint.empty() && !a.positional.empty()) {
-    return usage_error(fmt::format("two checkpoints were given, {} and {}. Give one.", a.positional, a.checkpoint));
+    return usage_error(
+        fmt::format("two checkpoints were given, {} and {}. Give one.", a.positional, a.checkpoint));
   }
   if (a.checkpoint.empty()) a.checkpoint = a.positional;
-  if (a.checkpoint.empty()) return usage_error("no checkpoint was given. Try: plowc --hf-dir DIR --out BUNDLE, or plowc --help.");
+  if (a.checkpoint.empty())
+    return usage_error("no checkpoint was given. Try: plowc --hf-dir DIR --out BUNDLE, or plowc --help.");
   if (a.arch.empty()) a.arch = kLocalArch;
-  if (a.arch.empty()) return usage_error("there is no interpreter for this machine. Give --arch; --list-archs lists them.");
+  if (a.arch.empty())
+    return usage_error("there is no interpreter for this machine. Give --arch; --list-archs lists them.");
   a.compile.isa = arch_of(a.arch);
   a.compile.checkpoint = a.checkpoint;
   a.compile.out = a.out.empty() ? default_out(a.checkpoint) : std::filesystem::path(a.out);
@@ -151,7 +168,9 @@ Result<int> dispatch(const Commands& commands, Arguments& a) {
     PLOW_TRY_STATUS(explain_why(a.bundle, a.packet));
   } else if (commands.explain->parsed()) {
     if (a.bundle.empty() || a.stage.empty()) {
-      return usage_error("explain needs a bundle and --stage, or one of why and diff. Run 'plowc explain --help' for examples.");
+      return usage_error(
+          "explain needs a bundle and --stage, or one of why and diff. Run 'plowc explain --help' for "
+          "examples.");
     }
     PLOW_TRY_STATUS(explain_stage(a.bundle, a.stage));
   } else if (commands.viz->parsed()) {

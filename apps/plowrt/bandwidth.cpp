@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kMostBytes = uint64_t{256} << 20;   // a thread: tens of times the cache of a core
+constexpr uint64_t kMostBytes = uint64_t{256} << 20;  // a thread: tens of times the cache of a core
 constexpr uint64_t kLeastBytes = uint64_t{16} << 20;
 constexpr int kPasses = 9;  // the median of nine ignores four disturbed ones
 
@@ -44,7 +44,9 @@ class Buffer {
   Buffer(const Buffer&) = delete;
 
   bool ok() const { return data_ != MAP_FAILED; }
-  std::span<uint64_t> words() { return {static_cast<uint64_t*>(data_), bytes_ / sizeof(uint64_t)}; }  // REQUIRES ok()
+  std::span<uint64_t> words() {
+    return {static_cast<uint64_t*>(data_), bytes_ / sizeof(uint64_t)};
+  }  // REQUIRES ok()
 
  private:
   void* data_ = MAP_FAILED;
@@ -85,7 +87,8 @@ Result<ReadBandwidth> measure_read_bandwidth(uint32_t threads, uint64_t memory_a
   for (uint32_t t = 0; t < threads; ++t) {
     workers.emplace_back([&, t] {
       const auto words = buffers[t].words();
-      std::fill(words.begin(), words.end(), t + 1);  // touches every page: unwritten ones all map the zero page
+      std::fill(words.begin(), words.end(),
+                t + 1);  // touches every page: unwritten ones all map the zero page
       for (int pass = 0; pass < kPasses; ++pass) {
         sync.arrive_and_wait();
         const double cpu = thread_cpu_seconds();

@@ -45,8 +45,9 @@ std::pair<std::string_view, std::string_view> split_word(std::string_view text) 
 
 class Chat {
  public:
-  Chat(Model model, Session session, const ChatOptions& options)
-      : model_(std::move(model)),
+  // REQUIRES that `model` outlives the chat and that `session` is of its engine.
+  Chat(const Model& model, Session session, const ChatOptions& options)
+      : model_(model),
         session_(std::move(session)),
         sampling_(options.sampling),
         max_tokens_(options.max_tokens),
@@ -190,7 +191,7 @@ class Chat {
     std::fflush(stdout);
   }
 
-  Model model_;
+  const Model& model_;
   Session session_;
   SamplingOptions sampling_;
   uint32_t max_tokens_;
@@ -211,7 +212,7 @@ Status chat_command(const ChatOptions& options) {
   }
   PLOW_TRY(Session session, Session::open(model.engine));
   catch_interrupts();
-  Chat(std::move(model), std::move(session), options).run();
+  Chat(model, std::move(session), options).run();
   return {};
 }
 

@@ -1,9 +1,9 @@
 // plowrt doctor: what this machine has, what of it plow can use, and whether a bundle would run here.
 #pragma once
 
-#include <filesystem>
-
 #include "base/error.h"
+
+#include <filesystem>
 
 namespace plow {
 

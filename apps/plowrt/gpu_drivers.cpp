@@ -33,7 +33,8 @@ class Library {
 
 }  // namespace
 
-// Signatures and meaning: the CUDA driver API reference, sections "Initialization", "Version Management", "Device Management".
+// Signatures and meaning: the CUDA driver API reference, sections "Initialization", "Version Management",
+// "Device Management".
 std::string describe_cuda_driver() {
   const Library cuda("libcuda.so.1");
   if (!cuda.loaded()) return "no driver (libcuda.so.1 is not installed)";
@@ -51,10 +52,12 @@ std::string describe_cuda_driver() {
   int number = 0, devices = 0;
   version(&number);
   count_devices(&devices);
-  std::string text = fmt::format("driver for CUDA {}.{}, {} device(s)", number / 1000, number % 1000 / 10, devices);
+  std::string text =
+      fmt::format("driver for CUDA {}.{}, {} device(s)", number / 1000, number % 1000 / 10, devices);
   for (int device = 0; device < devices; ++device) {
     std::array<char, 256> name{};
-    if (device_name(name.data(), static_cast<int>(name.size()) - 1, device) == 0) text += fmt::format(", {}", name.data());
+    if (device_name(name.data(), static_cast<int>(name.size()) - 1, device) == 0)
+      text += fmt::format(", {}", name.data());
   }
   return text + "; this build has no interpreter for them";
 }
@@ -65,7 +68,8 @@ std::string describe_hsa_runtime() {
   if (!hsa.loaded()) return "no runtime (libhsa-runtime64.so.1 is not installed)";
   auto* init = hsa.find<int()>("hsa_init");
   auto* shut_down = hsa.find<int()>("hsa_shut_down");
-  if (init == nullptr || shut_down == nullptr) return "libhsa-runtime64.so.1 lacks functions of the HSA runtime";
+  if (init == nullptr || shut_down == nullptr)
+    return "libhsa-runtime64.so.1 lacks functions of the HSA runtime";
   if (const int error = init(); error != 0) {
     return fmt::format("libhsa-runtime64.so.1 is there, but hsa_init says {:#x}{}", error,
                        std::filesystem::exists("/dev/kfd") ? "" : " (no /dev/kfd)");

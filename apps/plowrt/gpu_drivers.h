@@ -1,4 +1,5 @@
-// What GPU drivers this machine has, found with dlopen: plowrt links none. Each says in a sentence what is there, or what is missing.
+// What GPU drivers this machine has, found with dlopen: plowrt links none. Each says in a sentence what is
+// there, or what is missing.
 #pragma once
 
 #include <string>

@@ -51,7 +51,7 @@ function openProgram(index) {
     for (const wait of waitsOf(p)) for (const s of signallers(wait)) readers[s].push(p);
   }
   view = {from: 0, to: P.span};
-  $('arena').textContent = `${bytes(P.arena_bytes)}, ${P.buffers.length} buffers; two share bytes only when their lifetimes do not meet`;
+  $('arena').textContent = `${bytes(P.arena_bytes)}, ${P.buffers.length} buffers; two share bytes only when their lifetimes do not meet (square-root scale)`;
   search();
   fillLegend();
   fillOperators();
@@ -60,7 +60,7 @@ function openProgram(index) {
 }
 
 // ---- canvases
-const kAxis = 18, kLeft = 46;
+const kAxis = 18, kLeft = 58;
 function prepare(canvas) {
   const ratio = window.devicePixelRatio || 1;
   const width = canvas.clientWidth, height = canvas.clientHeight;
@@ -146,11 +146,12 @@ function drawTimeline() {
   if (selected >= 0) drawEdges(g, width, lane);
 }
 
+// The longest name of the packet that fits into its rectangle.
 function label(g, p, x, room, y) {
-  const node = nodeOf(p);
-  const long = opOf(p) + (node && node.weight ? ' ' + node.weight : '');
-  const text = g.measureText(long).width < room - 8 ? long : opOf(p);
-  if (g.measureText(text).width > room - 8) return;
+  const node = nodeOf(p), weight = node && node.weight;
+  const names = weight ? [`${opOf(p)} ${weight}`, weight, opOf(p)] : [opOf(p)];
+  const text = names.find(name => g.measureText(name).width < room - 8);
+  if (!text) return;
   g.fillStyle = dark() ? '#0d1016' : '#ffffff';
   g.textAlign = 'left';
   g.fillText(text, x + 4, y);
@@ -194,27 +195,41 @@ function drawEdges(g, width, lane) {
   g.restore();
 }
 
+// Offsets are drawn on a square-root scale, up to the highest byte in use in the view: logits are as large as all other buffers together.
+const inView = b => b.end >= view.from && b.start <= view.to;
+const arenaTop = () => P.buffers.reduce((top, b) => inView(b) ? Math.max(top, b.offset + b.bytes) : top, 1);
+
 function drawMemory() {
   const {g, width, height} = prepare($('memory'));
   axis(g, width, height);
-  const tall = height - kAxis, scale = tall / Math.max(P.arena_bytes, 1);
-  g.fillStyle = css('--dim');
+  const tall = height - kAxis, top = arenaTop();
+  const toY = offset => tall * (1 - Math.sqrt(offset / top));
   g.textAlign = 'right';
-  for (let i = 0; i <= 4; ++i) g.fillText(bytes(P.arena_bytes * i / 4), kLeft - 5, Math.min(Math.max(tall - tall * i / 4, 7), tall - 7));
-  P.buffers.forEach(b => {
+  for (const share of [0, 1 / 16, 1 / 4, 9 / 16, 1]) {
+    g.fillStyle = css('--dim');
+    g.fillText(bytes(top * share), kLeft - 5, Math.min(Math.max(toY(top * share), 7), tall - 7));
+    g.fillStyle = css('--line');
+    g.fillRect(kLeft, toY(top * share), width - kLeft, 1);
+  }
+  P.buffers.filter(inView).forEach(b => {
     const x = Math.max(toX(b.start, width), kLeft), right = Math.min(toX(b.end, width), width);
-    if (right < kLeft || x > width) return;
-    const op = data.ops[data.nodes[b.node].op];
+    const node = data.nodes[b.node];
     const touched = selected >= 0 && P.packets.operands[selected].some(t => P.tensors[t].space === 'arena' && P.tensors[t].node === b.node);
-    g.globalAlpha = only !== null && data.nodes[b.node].op !== only ? 0.13 : 1;
-    g.fillStyle = colour(op);
-    const y = tall - (b.offset + b.bytes) * scale;
-    g.fillRect(x, y, Math.max(right - x - 0.5, 0.8), Math.max(b.bytes * scale - 0.5, 0.8));
+    g.globalAlpha = only !== null && node.op !== only ? 0.13 : 1;
+    g.fillStyle = colour(data.ops[node.op]);
+    const y = toY(b.offset + b.bytes), deep = toY(b.offset) - y;
+    g.fillRect(x, y, Math.max(right - x - 0.5, 0.8), Math.max(deep - 0.5, 0.8));
+    const name = `%${b.node}` + (node.weight ? ' ' + node.weight : '');
+    if (deep > 12 && g.measureText(name).width < right - x - 8) {
+      g.fillStyle = dark() ? '#0d1016' : '#ffffff';
+      g.textAlign = 'left';
+      g.fillText(name, x + 4, y + deep / 2);
+    }
     if (touched) {
       g.globalAlpha = 1;
       g.strokeStyle = css('--mark');
       g.lineWidth = 2;
-      g.strokeRect(x, y, Math.max(right - x, 2), Math.max(b.bytes * scale, 2));
+      g.strokeRect(x, y, Math.max(right - x, 2), Math.max(deep, 2));
       g.lineWidth = 1;
     }
   });
@@ -305,7 +320,7 @@ function links(packets) {
   return list.slice(0, kShown).map(p => `<a class="packet" data-packet="${p}">${packetName(p)} ${opOf(p)}</a>`).join(' ') +
     (list.length > kShown ? `<span class="dim"> and ${list.length - kShown} more</span>` : '') || '<span class="dim">nobody</span>';
 }
-const rowsName = rows => ({1: '', T: 'token ', S: 'sample '}[rows] || '') + 'row tiles';
+const rowsName = rows => 'the number of ' + ({1: '', T: 'token ', S: 'sample '}[rows] || '') + 'row tiles';
 function threshold(wait) {
   const tiles = wait.per_row_tile ? (wait.per_row_tile > 1 ? wait.per_row_tile + ' × ' : '') + rowsName(wait.rows) : '';
   return [tiles, wait.constant || !tiles ? wait.constant : ''].filter(x => x !== '').join(' + ');
@@ -319,7 +334,8 @@ function tensorText(t) {
 
 function describe(p) {
   const q = P.packets, node = nodeOf(p);
-  const columns = q.col_count[p] ? `column tiles ${q.col_first[p]} to ${q.col_first[p] + (q.col_count[p] - 1) * q.col_stride[p]}` +
+  const columns = q.col_count[p] === 1 ? `column tile ${q.col_first[p]} of ${q.tile_cols[p]} columns` :
+    q.col_count[p] ? `column tiles ${q.col_first[p]} to ${q.col_first[p] + (q.col_count[p] - 1) * q.col_stride[p]}` +
     (q.col_stride[p] > 1 ? ` in steps of ${q.col_stride[p]}` : '') + ` of ${q.tile_cols[p]} columns` : '';
   const rows = q.row_stride[p] === 1 && q.row_first[p] === 0 ? 'all row tiles' : `row tiles ${q.row_first[p]}, ${q.row_first[p] + q.row_stride[p]}, …`;
   const lane = lanes[q.worker[p]], index = p - lane[0];
@@ -342,8 +358,8 @@ function inspect(p) {
     (node ? `<h3>from the operator</h3><code>${escape(node.text)}</code>` : '') +
     (q.operands[p].length ? `<h3>reads, then writes</h3><table>${q.operands[p].map(tensorText).join('')}</table>` : '') +
     waits.map(w => `<h3>waits until ${counterText(w)} is at least ${threshold(w)}; signalled by</h3>${links(signallers(w))}`).join('') +
-    (waits.length ? '' : '<h3>waits for nothing</h3>') +
-    (signals.length ? `<h3>signals ${signals.map(counterText).join(', ')}; waited for by</h3>${links(readers[p])}` : '<h3>signals nothing</h3>');
+    (waits.length ? '' : '<h3>waits for no counter: what it reads was made before it on this worker</h3>') +
+    (signals.length ? `<h3>signals ${signals.map(counterText).join(', ')}; waited for by</h3>${links(readers[p])}` : '<h3>signals no counter: who reads its output follows on this worker</h3>');
   draw();
 }
 
@@ -389,7 +405,7 @@ function packetAt(event) {
 }
 function bufferAt(event) {
   const canvas = $('memory'), tall = canvas.clientHeight - kAxis;
-  const t = toTime(event.offsetX, canvas.clientWidth), offset = (tall - event.offsetY) / tall * P.arena_bytes;
+  const t = toTime(event.offsetX, canvas.clientWidth), offset = Math.max(0, 1 - event.offsetY / tall) ** 2 * arenaTop();
   return P.buffers.find(b => b.start <= t && t <= b.end && b.offset <= offset && offset < b.offset + b.bytes);
 }
 function tip(event, html) {
@@ -475,7 +491,7 @@ addEventListener('resize', resize);
 const model = data.model;
 document.title = `${model.name} - plow schedule`;
 $('title').textContent = model.name;
-$('facts').textContent = `${model.architecture} on ${model.isa}, ${model.workers} workers, ${model.layers} layers, context ${model.max_context}, ${model.max_slots} slots`;
+$('facts').textContent = `${model.architecture ? model.architecture + ' ' : ''}on ${model.isa}, ${model.workers} workers, ${model.layers} layers, context ${model.max_context}, ${model.max_slots} slots`;
 $('program').innerHTML = data.programs.map((p, i) => `<option value="${i}">${i}: up to ${p.max_rows} row${p.max_rows > 1 ? 's' : ''}, ${p.packets.op.length} packets, ${ns(p.predicted_ns)}</option>`).join('');
 // The fragment chooses what is shown first: #dark, #light, #packet=INDEX, #zoom=FROM,TO (shares of the step).
 const wish = new URLSearchParams(location.hash.slice(1));

@@ -1,13 +1,13 @@
 // Who waits for whom, and where a packet comes from: packet -> tile -> operator -> tensors of the checkpoint.
 #pragma once
 
+#include "bundle/bundle.h"
+#include "compile/pipeline.h"
+
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "bundle/bundle.h"
-#include "compile/pipeline.h"
 
 namespace plow {
 
@@ -22,10 +22,7 @@ class CounterIndex {
   std::vector<uint32_t> waiters(uint32_t packet, const Signal& signal) const;
 
  private:
-  struct Range {
-    uint32_t begin, end;
-  };
-  Range range(uint32_t packet, uint32_t counter, Band band) const;
+  std::vector<uint32_t> counters_of(uint32_t packet, uint32_t counter, Band band) const;
 
   const ProgramView* program_;
   std::vector<std::vector<uint32_t>> signalling_;  // by counter
@@ -35,16 +32,20 @@ class CounterIndex {
 // The worker in whose list a packet is. REQUIRES packet < program.packets.size().
 uint32_t worker_of(const ProgramView& program, uint32_t packet);
 
-// The graph node that a packet computes a part of; not valid for packets of the step protocol.
-NodeId node_of(const ProgramView& program, uint32_t packet);
+// The graph node that a packet computes a part of; not valid for packets of the step protocol. Packets and
+// tasks have the same numbers.
+NodeId node_of(const ProgramStages& stages, uint32_t packet);
 
-// What a tensor is to people: the checkpoint's name for what lies in the tape, "%12" for the value of a node, a column of the step.
+// What a tensor is to people: the checkpoint's name for what lies in the tape, "%12" for the value of a node,
+// a column of the step.
 std::string tensor_label(const BundleFile& bundle, const TensorEntry& tensor);
 
 // The line of print_graph() for each node.
 std::vector<std::string> node_lines(const OpGraph& graph);
 
-// Several lines: which tiles a packet computes, of which operator, from which tensors, what it waits for and who signals that.
-std::string explain_packet(const BundleFile& bundle, const BundleStages& stages, uint32_t program, uint32_t packet);
+// Several lines: which tiles a packet computes, of which operator, from which tensors, what it waits for and
+// who signals that.
+std::string explain_packet(const BundleFile& bundle, const BundleStages& stages, uint32_t program,
+                           uint32_t packet);
 
 }  // namespace plow

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "text/chat_template/chat_template.h"
-#include "text/tokenizer/compile.h"
+#include "text/tokenizer/compile_tokenizer.h"
 
 namespace plow {
 

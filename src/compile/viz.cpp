@@ -1,18 +1,21 @@
 #include "compile/viz.h"
 
-#include <algorithm>
-#include <boost/json.hpp>
-#include <map>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "base/check.h"
 #include "compile/provenance.h"
 
+#include <boost/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
 namespace plow {
 
-extern const std::string_view kPageHtml, kPageCss, kPageJs;  // the files beside this one (plow_embed in cmake/)
+extern const std::string_view kPageHtml, kPageCss,
+    kPageJs;  // the files beside this one (plow_embed in cmake/)
 
 namespace {
 
@@ -49,7 +52,8 @@ json::array nodes_json(const OpGraph& graph, OpNumbers& ops) {
     const Node& node = graph.nodes[n];
     std::string weight;
     for (const NodeId input : graph.inputs_of(NodeId(n))) {
-      if (graph.node(input).op == Op::kWeight) weight = short_weight_name(graph.weights[graph.node(input).leaf].name);
+      if (graph.node(input).op == Op::kWeight)
+        weight = short_weight_name(graph.weights[graph.node(input).leaf].name);
     }
     nodes.push_back({{"op", ops.number(node.op)},
                      {"layer", node.layer == Node::kNoLayer ? int64_t{-1} : int64_t{node.layer}},
@@ -67,10 +71,14 @@ std::string rows_text(const TensorEntry& tensor) {
 
 const char* space_text(Space space) {
   switch (space) {
-    case Space::kTape: return "tape";
-    case Space::kArena: return "arena";
-    case Space::kKv: return "kv";
-    case Space::kStep: return "step";
+    case Space::kTape:
+      return "tape";
+    case Space::kArena:
+      return "arena";
+    case Space::kKv:
+      return "kv";
+    case Space::kStep:
+      return "step";
   }
   return "";
 }
@@ -89,8 +97,8 @@ json::array tensors_json(const BundleFile& bundle, const ProgramView& program) {
   return tensors;
 }
 
-// Bytes of the tape that each packet consumes, from the stream lists. An entry names its packet modulo 65536, and entries are in the order
-// of the packets, so the next packet with that remainder is the one.
+// Bytes of the tape that each packet consumes, from the stream lists. An entry names its packet modulo 65536,
+// and entries are in the order of the packets, so the next packet with that remainder is the one.
 std::vector<uint64_t> weight_bytes_by_packet(const ProgramView& program) {
   std::vector<uint64_t> bytes(program.packets.size());
   for (const WorkerEntry& worker : program.workers) {
@@ -104,7 +112,7 @@ std::vector<uint64_t> weight_bytes_by_packet(const ProgramView& program) {
   return bytes;
 }
 
-json::object packets_json(const ProgramView& program, const Schedule& schedule, OpNumbers& ops) {
+json::object packets_json(const ProgramView& program, const ProgramStages& stages, OpNumbers& ops) {
   const std::vector<uint64_t> weight_bytes = weight_bytes_by_packet(program);
   std::map<std::string, json::array, std::less<>> columns;
   const auto add = [&columns](std::string_view column, json::value value) {
@@ -112,8 +120,8 @@ json::object packets_json(const ProgramView& program, const Schedule& schedule, 
   };
   for (uint32_t p = 0; p < program.packets.size(); ++p) {
     const Packet& packet = program.packets[p];
-    const Task& task = schedule.tasks[p];
-    const NodeId node = node_of(program, p);
+    const Task& task = stages.schedule.tasks[p];
+    const NodeId node = node_of(stages, p);
     add("op", ops.number(static_cast<Op>(packet.body)));
     add("node", node.valid() ? int64_t{node.value} : int64_t{-1});
     add("worker", task.worker);
@@ -141,29 +149,33 @@ json::object packets_json(const ProgramView& program, const Schedule& schedule, 
   return packets;
 }
 
-// Waits that read the same counters share one list of signallers, since a counter that all wait for would repeat it for each.
+// Waits that read the same counters share one list of signallers, since a counter that all wait for would
+// repeat it for each.
 void add_waits(const ProgramView& program, json::object& out) {
   const CounterIndex index(program);
-  std::map<std::pair<uint32_t, Band>, int64_t> numbers;
+  std::map<std::tuple<uint32_t, Band, uint32_t, uint32_t>, int64_t> numbers;
   json::array waits(program.waits.size()), lists;
   for (uint32_t p = 0; p < program.packets.size(); ++p) {
     const Packet& packet = program.packets[p];
     for (uint32_t w = packet.wait_first; w < packet.wait_first + packet.n_waits; ++w) {
       const Wait& wait = program.waits[w];
-      const auto [at, inserted] = numbers.try_emplace({wait.counter, wait.band}, static_cast<int64_t>(lists.size()));
+      const auto [at, inserted] = numbers.try_emplace(
+          {wait.counter, wait.band, packet.row_first, packet.row_stride}, static_cast<int64_t>(lists.size()));
       if (inserted) {
         const std::vector<uint32_t> signallers = index.signallers(p, wait);
         lists.push_back(json::array(signallers.begin(), signallers.end()));
       }
-      waits[w] = {{"counter", wait.counter},         {"band", band_name(wait.band)}, {"per_row_tile", wait.per_row_tile},
-                  {"constant", wait.constant}, {"rows", rows_name(wait.rows)}, {"signallers", at->second}};
+      waits[w] = {{"counter", wait.counter},           {"band", band_name(wait.band)},
+                  {"per_row_tile", wait.per_row_tile}, {"constant", wait.constant},
+                  {"rows", rows_name(wait.rows)},      {"signallers", at->second}};
     }
   }
   out["waits"] = std::move(waits);
   out["signallers"] = std::move(lists);
 }
 
-// A buffer lives from the first packet that writes it to the end of the last that reads it, in the predicted step.
+// A buffer lives from the first packet that writes it to the end of the last that reads it, in the predicted
+// step.
 json::array buffers_json(const ProgramView& program, const Schedule& schedule) {
   std::map<uint32_t, std::pair<double, double>> lifetimes;  // by node
   for (uint32_t p = 0; p < program.packets.size(); ++p) {
@@ -188,7 +200,9 @@ json::array buffers_json(const ProgramView& program, const Schedule& schedule) {
   return buffers;
 }
 
-json::object program_json(const BundleFile& bundle, const ProgramView& program, const Schedule& schedule, OpNumbers& ops) {
+json::object program_json(const BundleFile& bundle, const ProgramView& program, const ProgramStages& stages,
+                          OpNumbers& ops) {
+  const Schedule& schedule = stages.schedule;
   PLOW_CHECK(schedule.tasks.size() == program.packets.size(), "{} tasks, {} packets", schedule.tasks.size(),
              program.packets.size());
   double span = 1;  // never zero: the page divides by it
@@ -197,7 +211,7 @@ json::object program_json(const BundleFile& bundle, const ProgramView& program, 
                    {"predicted_ns", program.entry->predicted_ns},
                    {"span", span},
                    {"arena_bytes", program.entry->arena_bytes},
-                   {"packets", packets_json(program, schedule, ops)},
+                   {"packets", packets_json(program, stages, ops)},
                    {"tensors", tensors_json(bundle, program)},
                    {"buffers", buffers_json(program, schedule)}};
   add_waits(program, out);
@@ -210,15 +224,10 @@ json::object program_json(const BundleFile& bundle, const ProgramView& program, 
 }
 
 json::object model_json(const BundleHeader& header, const VizTitle& title) {
-  return {{"name", title.name},
-          {"architecture", title.architecture},
-          {"isa", isa_name(header.isa)},
-          {"workers", header.n_workers},
-          {"layers", header.n_layers},
-          {"hidden", header.hidden},
-          {"vocab", header.vocab},
-          {"max_context", header.max_context},
-          {"max_slots", header.max_slots}};
+  return {
+      {"name", title.name},          {"architecture", title.architecture}, {"isa", isa_name(header.isa)},
+      {"workers", header.n_workers}, {"layers", header.n_layers},          {"hidden", header.hidden},
+      {"vocab", header.vocab},       {"max_context", header.max_context},  {"max_slots", header.max_slots}};
 }
 
 json::array memory_json(const BundleFile& bundle) {
@@ -255,7 +264,7 @@ std::string viz_json(const BundleFile& bundle, const BundleStages& stages, const
   out["nodes"] = nodes_json(stages.graph, ops);
   json::array programs;
   for (size_t p = 0; p < bundle.programs().size(); ++p) {
-    programs.push_back(program_json(bundle, bundle.programs()[p], stages.programs[p].schedule, ops));
+    programs.push_back(program_json(bundle, bundle.programs()[p], stages.programs[p], ops));
   }
   out["programs"] = std::move(programs);
   out["ops"] = ops.take_names();

@@ -25,7 +25,7 @@ Result<std::vector<std::byte>> compile_tokenizer(std::string_view tokenizer_json
 // The tokenizer metadata of a GGUF file, key by key
 // (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, "tokenizer.ggml.*").
 struct GgufTokenizerSource {
-  std::string model;                // tokenizer.ggml.model: "llama", "gpt2", "bert"
+  std::string model;                // tokenizer.ggml.model: "llama", "gpt2", "gemma4", "bert"
   std::string pre;                  // tokenizer.ggml.pre: "llama-bpe", "qwen2", ...; empty when absent
   std::vector<std::string> tokens;  // tokenizer.ggml.tokens
   std::vector<float> scores;        // tokenizer.ggml.scores; empty when absent

@@ -13,7 +13,7 @@
 namespace plow {
 
 // A JSON value and its path in the file.
-struct JsonValue {
+struct JsonElement {
   simdjson::dom::element element;
   std::string path;
 
@@ -31,15 +31,15 @@ struct JsonValue {
   Result<simdjson::dom::object> object() const;
 
   // The field of that name; none when it is absent or null. REQUIRES is_object() for a result.
-  std::optional<JsonValue> find(std::string_view key) const;
+  std::optional<JsonElement> find(std::string_view key) const;
   // Errors: the value is no object, or has no such field, or it is null.
-  Result<JsonValue> at(std::string_view key) const;
+  Result<JsonElement> at(std::string_view key) const;
 
   // Fields with a default. Errors: the field is there and of another type.
   Result<bool> boolean_or(std::string_view key, bool fallback) const;
   Result<std::string> string_or(std::string_view key, std::string_view fallback) const;
 
-  JsonValue item(simdjson::dom::element value, size_t index) const;  // an item of this array
+  JsonElement item(simdjson::dom::element value, size_t index) const;  // an item of this array
 };
 
 }  // namespace plow

@@ -16,37 +16,37 @@ namespace {
 // How deep sequences may be nested. Published files nest once.
 constexpr int kMaxNesting = 16;
 
-Result<std::string> required_string(const JsonValue& value, std::string_view key) {
-  PLOW_TRY(const JsonValue field, value.at(key));
+Result<std::string> required_string(const JsonElement& value, std::string_view key) {
+  PLOW_TRY(const JsonElement field, value.at(key));
   PLOW_TRY(const std::string_view text, field.string());
   return std::string(text);
 }
 
-Result<std::string> required_character(const JsonValue& value, std::string_view key) {
-  PLOW_TRY(const JsonValue field, value.at(key));
+Result<std::string> required_character(const JsonElement& value, std::string_view key) {
+  PLOW_TRY(const JsonElement field, value.at(key));
   PLOW_TRY(const std::string_view text, field.string());
   if (!is_one_character(text)) return field.error("must be one character");
   return std::string(text);
 }
 
-Result<bool> required_boolean(const JsonValue& value, std::string_view key) {
-  PLOW_TRY(const JsonValue field, value.at(key));
+Result<bool> required_boolean(const JsonElement& value, std::string_view key) {
+  PLOW_TRY(const JsonElement field, value.at(key));
   return field.boolean();
 }
 
-Result<uint32_t> required_count(const JsonValue& value, std::string_view key) {
-  PLOW_TRY(const JsonValue field, value.at(key));
+Result<uint32_t> required_count(const JsonElement& value, std::string_view key) {
+  PLOW_TRY(const JsonElement field, value.at(key));
   PLOW_TRY(const uint64_t count, field.number());
   if (count > UINT32_MAX) return field.error(fmt::format("{} is too large", count));
   return static_cast<uint32_t>(count);
 }
 
-Result<std::string> component_type(const JsonValue& value) { return required_string(value, "type"); }
+Result<std::string> component_type(const JsonElement& value) { return required_string(value, "type"); }
 
 // {"String": "..."} or {"Regex": "..."}: the pattern, and which of the two kinds it makes.
-Status parse_pattern(const JsonValue& value, ComponentKind string_kind, ComponentKind regex_kind,
+Status parse_pattern(const JsonElement& value, ComponentKind string_kind, ComponentKind regex_kind,
                      Component& out) {
-  PLOW_TRY(const JsonValue pattern, value.at("pattern"));
+  PLOW_TRY(const JsonElement pattern, value.at("pattern"));
   if (pattern.find("String")) {
     out.kind = string_kind;
     PLOW_TRY(out.pattern, required_string(pattern, "String"));
@@ -60,7 +60,7 @@ Status parse_pattern(const JsonValue& value, ComponentKind string_kind, Componen
   return {};
 }
 
-Result<uint32_t> parse_behavior(const JsonValue& value) {
+Result<uint32_t> parse_behavior(const JsonElement& value) {
   PLOW_TRY(const std::string_view name, value.string());
   if (name == "Removed") return static_cast<uint32_t>(SplitBehavior::kRemoved);
   if (name == "Isolated") return static_cast<uint32_t>(SplitBehavior::kIsolated);
@@ -71,7 +71,7 @@ Result<uint32_t> parse_behavior(const JsonValue& value) {
 }
 
 // Metaspace is a pre-tokenizer and a decoder with the same fields.
-Status parse_metaspace(const JsonValue& value, Component& out) {
+Status parse_metaspace(const JsonElement& value, Component& out) {
   PLOW_TRY(out.content, required_character(value, "replacement"));
   PLOW_TRY(const std::string scheme, value.string_or("prepend_scheme", "always"));
   auto prepend = PrependScheme::kAlways;
@@ -93,7 +93,7 @@ Status parse_metaspace(const JsonValue& value, Component& out) {
   return {};
 }
 
-Result<std::string> decode_base64(const JsonValue& value, std::string_view text) {
+Result<std::string> decode_base64(const JsonElement& value, std::string_view text) {
   const auto digit = [](char c) -> int {
     if (c >= 'A' && c <= 'Z') return c - 'A';
     if (c >= 'a' && c <= 'z') return c - 'a' + 26;
@@ -117,7 +117,7 @@ Result<std::string> decode_base64(const JsonValue& value, std::string_view text)
   return bytes;
 }
 
-Status parse_bert_normalizer(const JsonValue& value, Component& out) {
+Status parse_bert_normalizer(const JsonElement& value, Component& out) {
   PLOW_TRY(const bool clean, required_boolean(value, "clean_text"));
   PLOW_TRY(const bool chinese, required_boolean(value, "handle_chinese_chars"));
   PLOW_TRY(const bool lowercase, required_boolean(value, "lowercase"));
@@ -128,7 +128,7 @@ Status parse_bert_normalizer(const JsonValue& value, Component& out) {
   return {};
 }
 
-Status parse_one_normalizer(const JsonValue& value, const std::string& type, Component& out) {
+Status parse_one_normalizer(const JsonElement& value, const std::string& type, Component& out) {
   if (type == "NFC") {
     out.kind = ComponentKind::kNfc;
   } else if (type == "NFD") {
@@ -159,7 +159,7 @@ Status parse_one_normalizer(const JsonValue& value, const std::string& type, Com
     PLOW_TRY(out.content, required_string(value, "content"));
   } else if (type == "Precompiled") {
     out.kind = ComponentKind::kPrecompiled;
-    PLOW_TRY(const JsonValue charsmap, value.at("precompiled_charsmap"));
+    PLOW_TRY(const JsonElement charsmap, value.at("precompiled_charsmap"));
     PLOW_TRY(const std::string_view base64, charsmap.string());
     PLOW_TRY(out.content, decode_base64(charsmap, base64));
   } else {
@@ -168,14 +168,14 @@ Status parse_one_normalizer(const JsonValue& value, const std::string& type, Com
   return {};
 }
 
-Status parse_one_pre_tokenizer(const JsonValue& value, const std::string& type, Component& out) {
+Status parse_one_pre_tokenizer(const JsonElement& value, const std::string& type, Component& out) {
   if (type == "ByteLevel") {
     out.kind = ComponentKind::kByteLevelSplit;
     PLOW_TRY(out.a, required_boolean(value, "add_prefix_space"));
     PLOW_TRY(out.b, value.boolean_or("use_regex", true));
   } else if (type == "Split") {
     PLOW_TRY_STATUS(parse_pattern(value, ComponentKind::kSplitString, ComponentKind::kSplitRegex, out));
-    PLOW_TRY(const JsonValue behavior, value.at("behavior"));
+    PLOW_TRY(const JsonElement behavior, value.at("behavior"));
     PLOW_TRY(out.a, parse_behavior(behavior));
     PLOW_TRY(out.b, required_boolean(value, "invert"));
   } else if (type == "Digits") {
@@ -209,7 +209,7 @@ Status parse_one_pre_tokenizer(const JsonValue& value, const std::string& type, 
   return {};
 }
 
-Status parse_one_decoder(const JsonValue& value, const std::string& type, Component& out) {
+Status parse_one_decoder(const JsonElement& value, const std::string& type, Component& out) {
   if (type == "ByteLevel") {
     out.kind = ComponentKind::kByteLevelDecoder;
   } else if (type == "ByteFallback") {
@@ -240,9 +240,9 @@ Status parse_one_decoder(const JsonValue& value, const std::string& type, Compon
   return {};
 }
 
-using ParseOne = Status (*)(const JsonValue& value, const std::string& type, Component& out);
+using ParseOne = Status (*)(const JsonElement& value, const std::string& type, Component& out);
 
-Status parse_flattened(const JsonValue& value, std::string_view items_key, ParseOne parse_one, int nesting,
+Status parse_flattened(const JsonElement& value, std::string_view items_key, ParseOne parse_one, int nesting,
                        std::vector<Component>& out) {
   PLOW_TRY(const std::string type, component_type(value));
   if (type != "Sequence") {
@@ -253,7 +253,7 @@ Status parse_flattened(const JsonValue& value, std::string_view items_key, Parse
   }
   if (nesting == kMaxNesting)
     return value.error(fmt::format("sequences are nested deeper than {}", kMaxNesting));
-  PLOW_TRY(const JsonValue items, value.at(items_key));
+  PLOW_TRY(const JsonElement items, value.at(items_key));
   PLOW_TRY(const auto array, items.array());
   size_t index = 0;
   for (const auto item : array) {
@@ -263,36 +263,36 @@ Status parse_flattened(const JsonValue& value, std::string_view items_key, Parse
 }
 
 // BertProcessing and RobertaProcessing: ["[SEP]", 102].
-Result<uint32_t> parse_named_id(const JsonValue& value) {
+Result<uint32_t> parse_named_id(const JsonElement& value) {
   PLOW_TRY(const auto pair, value.array());
   if (pair.size() != 2) return value.error("must be a pair of a token and its id");
-  PLOW_TRY(const uint64_t id, JsonValue{pair.at(1).value_unsafe(), value.path}.number());
+  PLOW_TRY(const uint64_t id, JsonElement{pair.at(1).value_unsafe(), value.path}.number());
   if (id >= kMaxTokens) return value.error(fmt::format("the id {} is not below {}", id, kMaxTokens));
   return static_cast<uint32_t>(id);
 }
 
-Result<std::vector<uint32_t>> parse_template(const JsonValue& value) {
+Result<std::vector<uint32_t>> parse_template(const JsonElement& value) {
   std::vector<uint32_t> result;
-  PLOW_TRY(const JsonValue tokens, value.at("special_tokens"));
-  PLOW_TRY(const JsonValue single, value.at("single"));
+  PLOW_TRY(const JsonElement tokens, value.at("special_tokens"));
+  PLOW_TRY(const JsonElement single, value.at("single"));
   PLOW_TRY(const auto pieces, single.array());
   size_t index = 0;
   for (const auto element : pieces) {
-    const JsonValue piece = single.item(element, index++);
+    const JsonElement piece = single.item(element, index++);
     if (const auto sequence = piece.find("Sequence")) {
       PLOW_TRY(const std::string id, required_string(*sequence, "id"));
       if (id != "A") return sequence->error("the template of a single text may only use the sequence A");
       result.push_back(kTemplateText);
       continue;
     }
-    PLOW_TRY(const JsonValue special, piece.at("SpecialToken"));
+    PLOW_TRY(const JsonElement special, piece.at("SpecialToken"));
     PLOW_TRY(const std::string name, required_string(special, "id"));
-    PLOW_TRY(const JsonValue definition, tokens.at(name));
-    PLOW_TRY(const JsonValue ids, definition.at("ids"));
+    PLOW_TRY(const JsonElement definition, tokens.at(name));
+    PLOW_TRY(const JsonElement ids, definition.at("ids"));
     PLOW_TRY(const auto id_array, ids.array());
     size_t id_index = 0;
     for (const auto id_element : id_array) {
-      const JsonValue id = ids.item(id_element, id_index++);
+      const JsonElement id = ids.item(id_element, id_index++);
       PLOW_TRY(const uint64_t number, id.number());
       if (number >= kMaxTokens) return id.error(fmt::format("the id {} is not below {}", number, kMaxTokens));
       result.push_back(static_cast<uint32_t>(number));
@@ -305,13 +305,13 @@ Result<std::vector<uint32_t>> parse_template(const JsonValue& value) {
 }
 
 // An empty result: the post-processor adds nothing.
-Result<std::vector<uint32_t>> parse_post(const JsonValue& value, int nesting) {
+Result<std::vector<uint32_t>> parse_post(const JsonElement& value, int nesting) {
   PLOW_TRY(const std::string type, component_type(value));
   if (type == "ByteLevel") return std::vector<uint32_t>{};  // it changes offsets only
   if (type == "TemplateProcessing") return parse_template(value);
   if (type == "BertProcessing" || type == "RobertaProcessing") {
-    PLOW_TRY(const JsonValue cls, value.at("cls"));
-    PLOW_TRY(const JsonValue sep, value.at("sep"));
+    PLOW_TRY(const JsonElement cls, value.at("cls"));
+    PLOW_TRY(const JsonElement sep, value.at("sep"));
     PLOW_TRY(const uint32_t cls_id, parse_named_id(cls));
     PLOW_TRY(const uint32_t sep_id, parse_named_id(sep));
     return std::vector<uint32_t>{cls_id, kTemplateText, sep_id};
@@ -319,12 +319,12 @@ Result<std::vector<uint32_t>> parse_post(const JsonValue& value, int nesting) {
   if (type != "Sequence") return value.error(fmt::format("the post-processor '{}' is not supported", type));
   if (nesting == kMaxNesting)
     return value.error(fmt::format("sequences are nested deeper than {}", kMaxNesting));
-  PLOW_TRY(const JsonValue items, value.at("processors"));
+  PLOW_TRY(const JsonElement items, value.at("processors"));
   PLOW_TRY(const auto array, items.array());
   std::vector<uint32_t> result;
   size_t index = 0;
   for (const auto element : array) {
-    const JsonValue item = items.item(element, index++);
+    const JsonElement item = items.item(element, index++);
     PLOW_TRY(std::vector<uint32_t> one, parse_post(item, nesting + 1));
     if (one.empty()) continue;
     if (!result.empty()) return item.error("a second post-processor that adds tokens is not supported");
@@ -335,19 +335,19 @@ Result<std::vector<uint32_t>> parse_post(const JsonValue& value, int nesting) {
 
 }  // namespace
 
-Status parse_normalizer(const JsonValue& value, std::vector<Component>& out) {
+Status parse_normalizer(const JsonElement& value, std::vector<Component>& out) {
   return parse_flattened(value, "normalizers", parse_one_normalizer, 0, out);
 }
 
-Status parse_pre_tokenizer(const JsonValue& value, std::vector<Component>& out) {
+Status parse_pre_tokenizer(const JsonElement& value, std::vector<Component>& out) {
   return parse_flattened(value, "pretokenizers", parse_one_pre_tokenizer, 0, out);
 }
 
-Status parse_decoder(const JsonValue& value, std::vector<Component>& out) {
+Status parse_decoder(const JsonElement& value, std::vector<Component>& out) {
   return parse_flattened(value, "decoders", parse_one_decoder, 0, out);
 }
 
-Result<std::vector<uint32_t>> parse_post_processor(const JsonValue& value) {
+Result<std::vector<uint32_t>> parse_post_processor(const JsonElement& value) {
   PLOW_TRY(std::vector<uint32_t> result, parse_post(value, 0));
   if (result.empty()) result.push_back(kTemplateText);
   return result;

@@ -8,15 +8,15 @@
 
 namespace plow {
 
-Result<ModelDescription> parse_model(const JsonValue& model);
+Result<ModelDescription> parse_model(const JsonElement& model);
 
 // Each appends the components of `value`, with sequences flattened.
-Status parse_normalizer(const JsonValue& value, std::vector<Component>& out);
-Status parse_pre_tokenizer(const JsonValue& value, std::vector<Component>& out);
-Status parse_decoder(const JsonValue& value, std::vector<Component>& out);
+Status parse_normalizer(const JsonElement& value, std::vector<Component>& out);
+Status parse_pre_tokenizer(const JsonElement& value, std::vector<Component>& out);
+Status parse_decoder(const JsonElement& value, std::vector<Component>& out);
 
 // What stands around a single text. Errors: ids that no token has are errors, as is a template without the
 // text.
-Result<std::vector<uint32_t>> parse_post_processor(const JsonValue& value);
+Result<std::vector<uint32_t>> parse_post_processor(const JsonElement& value);
 
 }  // namespace plow

@@ -13,10 +13,10 @@ namespace {
 // The largest max_input_chars_per_word that is accepted: WordPiece takes a time that grows with its square.
 constexpr uint64_t kMaxCharsPerWord = 10000;
 
-Status parse_vocabulary(const JsonValue& value, Vocabulary& vocabulary) {
+Status parse_vocabulary(const JsonElement& value, Vocabulary& vocabulary) {
   PLOW_TRY(const auto fields, value.object());
   for (const auto field : fields) {
-    const JsonValue id = {field.value, value.path};
+    const JsonElement id = {field.value, value.path};
     PLOW_TRY(const uint64_t number, id.number());
     if (auto status = vocabulary.add(std::string(field.key), number); !status.ok())
       return status.error().at(value.path);
@@ -25,14 +25,14 @@ Status parse_vocabulary(const JsonValue& value, Vocabulary& vocabulary) {
 }
 
 // Both spellings that are in use: ["left", "right"] and "left right".
-Status parse_merge(const JsonValue& value, ModelDescription& model) {
+Status parse_merge(const JsonElement& value, ModelDescription& model) {
   std::string_view left;
   std::string_view right;
   if (value.is_array()) {
     PLOW_TRY(const auto pair, value.array());
     if (pair.size() != 2) return value.error("must be a pair of pieces");
-    PLOW_TRY(left, JsonValue{pair.at(0).value_unsafe(), value.path}.string());
-    PLOW_TRY(right, JsonValue{pair.at(1).value_unsafe(), value.path}.string());
+    PLOW_TRY(left, JsonElement{pair.at(0).value_unsafe(), value.path}.string());
+    PLOW_TRY(right, JsonElement{pair.at(1).value_unsafe(), value.path}.string());
   } else {
     PLOW_TRY(const std::string_view text, value.string());
     const size_t space = text.find(' ');
@@ -46,7 +46,7 @@ Status parse_merge(const JsonValue& value, ModelDescription& model) {
   return {};
 }
 
-Status parse_bpe(const JsonValue& value, ModelDescription& model) {
+Status parse_bpe(const JsonElement& value, ModelDescription& model) {
   model.kind = ModelKind::kBpe;
   if (const auto dropout = value.find("dropout")) {
     PLOW_TRY(const double p, dropout->real());
@@ -61,9 +61,9 @@ Status parse_bpe(const JsonValue& value, ModelDescription& model) {
   PLOW_TRY(model.continuing_prefix, value.string_or("continuing_subword_prefix", ""));
   PLOW_TRY(model.end_of_word_suffix, value.string_or("end_of_word_suffix", ""));
 
-  PLOW_TRY(const JsonValue vocabulary, value.at("vocab"));
+  PLOW_TRY(const JsonElement vocabulary, value.at("vocab"));
   PLOW_TRY_STATUS(parse_vocabulary(vocabulary, model.vocabulary));
-  PLOW_TRY(const JsonValue merges, value.at("merges"));
+  PLOW_TRY(const JsonElement merges, value.at("merges"));
   PLOW_TRY(const auto items, merges.array());
   size_t index = 0;
   for (const auto item : items) PLOW_TRY_STATUS(parse_merge(merges.item(item, index++), model));
@@ -76,18 +76,18 @@ Status parse_bpe(const JsonValue& value, ModelDescription& model) {
   return {};
 }
 
-Status parse_unigram(const JsonValue& value, ModelDescription& model) {
+Status parse_unigram(const JsonElement& value, ModelDescription& model) {
   model.kind = ModelKind::kUnigram;
   PLOW_TRY(const bool byte_fallback, value.boolean_or("byte_fallback", false));
   if (byte_fallback) model.flags |= kByteFallbackModel;
-  PLOW_TRY(const JsonValue vocabulary, value.at("vocab"));
+  PLOW_TRY(const JsonElement vocabulary, value.at("vocab"));
   PLOW_TRY(const auto items, vocabulary.array());
   for (const auto item : items) {
-    const JsonValue entry = vocabulary.item(item, model.scores.size());
+    const JsonElement entry = vocabulary.item(item, model.scores.size());
     PLOW_TRY(const auto pair, entry.array());
     if (pair.size() != 2) return entry.error("must be a pair of a piece and its score");
-    PLOW_TRY(const std::string_view piece, JsonValue{pair.at(0).value_unsafe(), entry.path}.string());
-    PLOW_TRY(const double score, JsonValue{pair.at(1).value_unsafe(), entry.path}.real());
+    PLOW_TRY(const std::string_view piece, JsonElement{pair.at(0).value_unsafe(), entry.path}.string());
+    PLOW_TRY(const double score, JsonElement{pair.at(1).value_unsafe(), entry.path}.real());
     if (auto status = model.vocabulary.add(std::string(piece), model.scores.size(), true); !status.ok()) {
       return status.error().at(entry.path);
     }
@@ -104,19 +104,19 @@ Status parse_unigram(const JsonValue& value, ModelDescription& model) {
   return {};
 }
 
-Status parse_word_piece(const JsonValue& value, ModelDescription& model) {
+Status parse_word_piece(const JsonElement& value, ModelDescription& model) {
   model.kind = ModelKind::kWordPiece;
-  PLOW_TRY(const JsonValue vocabulary, value.at("vocab"));
+  PLOW_TRY(const JsonElement vocabulary, value.at("vocab"));
   PLOW_TRY_STATUS(parse_vocabulary(vocabulary, model.vocabulary));
-  PLOW_TRY(const JsonValue prefix, value.at("continuing_subword_prefix"));
+  PLOW_TRY(const JsonElement prefix, value.at("continuing_subword_prefix"));
   PLOW_TRY(const std::string_view prefix_text, prefix.string());
   model.continuing_prefix = prefix_text;
-  PLOW_TRY(const JsonValue limit, value.at("max_input_chars_per_word"));
+  PLOW_TRY(const JsonElement limit, value.at("max_input_chars_per_word"));
   PLOW_TRY(const uint64_t max_chars, limit.number());
   if (max_chars > kMaxCharsPerWord)
     return limit.error(fmt::format("{} is above {}", max_chars, kMaxCharsPerWord));
   model.max_chars_per_word = static_cast<uint32_t>(max_chars);
-  PLOW_TRY(const JsonValue unk, value.at("unk_token"));
+  PLOW_TRY(const JsonElement unk, value.at("unk_token"));
   PLOW_TRY(const std::string_view piece, unk.string());
   model.unk = model.vocabulary.find(piece);
   if (!model.unk) model.flags |= kUnknownIsMissing;
@@ -125,7 +125,7 @@ Status parse_word_piece(const JsonValue& value, ModelDescription& model) {
 
 }  // namespace
 
-Result<ModelDescription> parse_model(const JsonValue& value) {
+Result<ModelDescription> parse_model(const JsonElement& value) {
   ModelDescription model;
   PLOW_TRY(std::string type, value.string_or("type", ""));
   // Files from before the field existed are recognised by their fields, as `tokenizers` does.

@@ -10,9 +10,9 @@ namespace plow {
 
 namespace {
 
-Result<AddedToken> parse_added_token(const JsonValue& value, uint64_t id) {
+Result<AddedToken> parse_added_token(const JsonElement& value, uint64_t id) {
   AddedToken token;
-  PLOW_TRY(const JsonValue content, value.at("content"));
+  PLOW_TRY(const JsonElement content, value.at("content"));
   PLOW_TRY(const std::string_view text, content.string());
   token.content = text;
   if (id >= kMaxTokens) return value.error(fmt::format("the id {} is not below {}", id, kMaxTokens));
@@ -27,12 +27,12 @@ Result<AddedToken> parse_added_token(const JsonValue& value, uint64_t id) {
   return token;
 }
 
-Status parse_added_tokens(const JsonValue& value, TokenizerDescription& description) {
+Status parse_added_tokens(const JsonElement& value, TokenizerDescription& description) {
   PLOW_TRY(const auto array, value.array());
   size_t index = 0;
   for (const auto element : array) {
-    const JsonValue item = value.item(element, index++);
-    PLOW_TRY(const JsonValue id, item.at("id"));
+    const JsonElement item = value.item(element, index++);
+    PLOW_TRY(const JsonElement id, item.at("id"));
     PLOW_TRY(const uint64_t number, id.number());
     PLOW_TRY(AddedToken token, parse_added_token(item, number));
     if (auto status = add_token(description, std::move(token)); !status.ok())
@@ -41,7 +41,7 @@ Status parse_added_tokens(const JsonValue& value, TokenizerDescription& descript
   return {};
 }
 
-Status parse_components(const JsonValue& root, TokenizerDescription& description) {
+Status parse_components(const JsonElement& root, TokenizerDescription& description) {
   if (const auto value = root.find("normalizer")) {
     PLOW_TRY_STATUS(parse_normalizer(*value, description.normalizers));
   }
@@ -59,7 +59,7 @@ Status parse_components(const JsonValue& root, TokenizerDescription& description
 }
 
 // "bos_token": "<s>" or {"content": "<s>", ...}.
-Result<std::optional<uint32_t>> parse_token_name(const JsonValue& config, std::string_view key,
+Result<std::optional<uint32_t>> parse_token_name(const JsonElement& config, std::string_view key,
                                                  const TokenizerDescription& description) {
   auto value = config.find(key);
   if (value && value->is_object()) value = value->find("content");
@@ -70,7 +70,7 @@ Result<std::optional<uint32_t>> parse_token_name(const JsonValue& config, std::s
 
 // transformers (4.x, LlamaTokenizerFast and its kin) replaces the post-processor when add_bos_token or
 // add_eos_token is stated.
-Status apply_add_flags(const JsonValue& config, TokenizerDescription& description) {
+Status apply_add_flags(const JsonElement& config, TokenizerDescription& description) {
   if (!config.find("add_bos_token") && !config.find("add_eos_token")) return {};
   PLOW_TRY(const std::string tokenizer_class, config.string_or("tokenizer_class", ""));
   if (!tokenizer_class.starts_with("Llama") && !tokenizer_class.starts_with("Gemma")) return {};
@@ -87,10 +87,10 @@ Status apply_add_flags(const JsonValue& config, TokenizerDescription& descriptio
 }
 
 // Tokens of added_tokens_decoder that tokenizer.json does not have.
-Status parse_added_tokens_decoder(const JsonValue& value, TokenizerDescription& description) {
+Status parse_added_tokens_decoder(const JsonElement& value, TokenizerDescription& description) {
   PLOW_TRY(const auto fields, value.object());
   for (const auto field : fields) {
-    const JsonValue item = {field.value, fmt::format("{}.{}", value.path, field.key)};
+    const JsonElement item = {field.value, fmt::format("{}.{}", value.path, field.key)};
     uint32_t id = 0;
     const char* end = field.key.data() + field.key.size();
     if (const auto parsed = std::from_chars(field.key.data(), end, id);
@@ -105,7 +105,7 @@ Status parse_added_tokens_decoder(const JsonValue& value, TokenizerDescription& 
   return {};
 }
 
-Status parse_config(const JsonValue& config, TokenizerDescription& description) {
+Status parse_config(const JsonElement& config, TokenizerDescription& description) {
   if (!config.is_object()) return config.error("must be an object");
   if (const auto value = config.find("added_tokens_decoder")) {
     PLOW_TRY_STATUS(parse_added_tokens_decoder(*value, description));
@@ -119,21 +119,21 @@ Status parse_config(const JsonValue& config, TokenizerDescription& description) 
   return apply_add_flags(config, description);
 }
 
-Result<JsonValue> parse_document(simdjson::dom::parser& parser, std::string_view text,
+Result<JsonElement> parse_document(simdjson::dom::parser& parser, std::string_view text,
                                  std::string_view file) {
   simdjson::dom::element element;
   const auto error = parser.parse(text.data(), text.size()).get(element);
   if (error != simdjson::SUCCESS) {
     return input_error(fmt::format("{} is not valid JSON ({})", file, simdjson::error_message(error)));
   }
-  return JsonValue{element, ""};
+  return JsonElement{element, ""};
 }
 
-Result<TokenizerDescription> parse_root(const JsonValue& root) {
+Result<TokenizerDescription> parse_root(const JsonElement& root) {
   TokenizerDescription description;
   PLOW_TRY(const std::string version, root.string_or("version", "1.0"));
   if (version != "1.0") return root.error(fmt::format("the version '{}' is not known; 1.0 is", version));
-  PLOW_TRY(const JsonValue model, root.at("model"));
+  PLOW_TRY(const JsonElement model, root.at("model"));
   PLOW_TRY(description.model, parse_model(model));
   if (const auto added = root.find("added_tokens")) PLOW_TRY_STATUS(parse_added_tokens(*added, description));
   PLOW_TRY_STATUS(parse_components(root, description));
@@ -156,12 +156,12 @@ Status check_template(const TokenizerDescription& description) {
 Result<TokenizerDescription> parse_tokenizer_json(std::string_view tokenizer_json,
                                                   std::string_view config_json) {
   simdjson::dom::parser parser;
-  PLOW_TRY(const JsonValue root, parse_document(parser, tokenizer_json, "tokenizer.json"));
+  PLOW_TRY(const JsonElement root, parse_document(parser, tokenizer_json, "tokenizer.json"));
   auto description = parse_root(root);
   if (!description.ok()) return description.error().at("tokenizer.json");
   if (!config_json.empty()) {
     simdjson::dom::parser config_parser;
-    PLOW_TRY(const JsonValue config, parse_document(config_parser, config_json, "tokenizer_config.json"));
+    PLOW_TRY(const JsonElement config, parse_document(config_parser, config_json, "tokenizer_config.json"));
     if (auto status = parse_config(config, *description); !status.ok()) {
       return status.error().at("tokenizer_config.json");
     }
