@@ -2,6 +2,7 @@
 
 #include "abi/step.h"
 #include "bundle/disassemble.h"
+#include "bundle/testing/tables.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -17,43 +18,6 @@ namespace {
 
 constexpr uint32_t kHidden = 32;
 constexpr uint32_t kVocab = 48;
-
-TensorEntry matrix(Space space, uint64_t offset, Rows kind, uint32_t rows, uint32_t cols) {
-  return {.offset = offset,
-          .bytes = uint64_t{rows} * cols * 4,
-          .rows = rows,
-          .cols = cols,
-          .row_stride = cols * 4,
-          .source = kNoSource,
-          .kv_group = 0,
-          .node = 0,
-          .dtype = DType::kF32,
-          .row_kind = kind,
-          .space = space,
-          .layout = Layout::kRowMajor,
-          .reserved = 0};
-}
-
-TensorEntry column(StepColumn which, Rows kind, uint32_t rows) {
-  TensorEntry tensor = matrix(Space::kStep, static_cast<uint64_t>(which), kind, rows, 1);
-  tensor.dtype = DType::kU32;
-  return tensor;
-}
-
-Packet operation(Op op, Rows rows, std::vector<uint16_t> operands, uint32_t tile_cols, uint32_t first,
-                 uint16_t count) {
-  Packet packet{};
-  packet.body = static_cast<uint16_t>(op);
-  packet.row_kind = static_cast<uint8_t>(rows);
-  packet.col_first = first;
-  packet.col_count = count;
-  packet.col_stride = 1;
-  packet.row_stride = 1;
-  packet.tile_cols = tile_cols;
-  for (uint16_t& operand : packet.operand) operand = kNoTensor;
-  std::copy(operands.begin(), operands.end(), packet.operand);
-  return packet;
-}
 
 // embed -> rope table, kv append -> gather -> linear -> sample, on two workers.
 ProgramTables small_program(uint32_t max_rows) {

@@ -77,11 +77,12 @@ Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progres
   return compiled;
 }
 
-// What the compile was, for people and for comparing two bundles: nothing of time or place, so that the same inputs give the same bytes.
-std::string build_record(const CompileOptions& options, const Compiled& compiled) {
+// What the compile was, for people and for comparing two bundles: nothing of time or place, so that the same inputs give the same bytes from
+// whatever folder. A name that was not given is the bundle's folder's when it is served.
+std::string build_record(const CompileOptions& options) {
   json::object record;
   record["plow"] = "0.1.0";
-  record["served_name"] = compiled.served_name;
+  if (!options.served_name.empty()) record["served_name"] = options.served_name;
   record["isa"] = isa_name(options.isa);
   record["workers"] = options.n_workers;
   record["max_context"] = options.max_context;
@@ -124,7 +125,7 @@ BundleTables bundle_tables(const CompileOptions& options, const Compiled& compil
   tables.sources = planned_sources(graph, compiled.tape);
   tables.graph_text = print_graph(graph);
   tables.rewrite_log = compiled.rewritten.log;
-  tables.build_record = build_record(options, compiled);
+  tables.build_record = build_record(options);
   return tables;
 }
 
@@ -158,10 +159,10 @@ Result<CompileSummary> summarise(const Compiled& compiled, const BundleTables& t
   return summary;
 }
 
-// The network's name and where every byte of the tape came from.
-std::string weights_json(const Compiled& compiled, const WrittenTape& tape) {
+// The network's slug and where every byte of the tape came from.
+std::string weights_json(const CompileSummary& summary, const WrittenTape& tape) {
   json::object root;
-  root["network"] = compiled.served_name;
+  root["network"] = fmt::format("{}-{}x{}", summary.architecture, summary.n_layers, summary.hidden);
   json::array tensors;
   for (const SourceRecord& source : tape.sources) {
     json::object entry;
@@ -210,7 +211,7 @@ Result<CompileResult> compile_model(const CompileOptions& options, ProgressSink&
   const std::vector<std::byte> model = serialise_bundle(tables);
   const std::string digest = to_hex(xxh3_128(model));
   PLOW_TRY_STATUS(directory.write_file("model.pkt", model));
-  PLOW_TRY_STATUS(directory.write_file("weights.json", weights_json(compiled, tape)));
+  PLOW_TRY_STATUS(directory.write_file("weights.json", weights_json(summary, tape)));
   PLOW_TRY_STATUS(directory.write_file("verify.json", verify_json(digest, compiled)));
   if (auto reread = BundleFile::open(directory.path() / "model.pkt"); !reread.ok()) return reread.error();
   if (progress.cancelled()) return input_error("the compile was interrupted");

@@ -38,7 +38,8 @@ Status read_heads(const JsonFields& config, const DecoderDefaults& defaults, Dec
   }
   PLOW_TRY(head_dim, config.integer_or("head_dim", head_dim, 1, kMaxHeadDim));
   if (head_dim % 2 != 0 || head_dim > kMaxHeadDim) {
-    return config.error("head_dim", fmt::format("an even number up to {}, not {}", kMaxHeadDim, head_dim));
+    return config.error(fmt::format("heads of {} columns; they must have an even number of at most {}",
+                                    head_dim, kMaxHeadDim));
   }
   spec.heads = static_cast<uint32_t>(heads);
   spec.kv_heads = static_cast<uint32_t>(kv_heads);

@@ -22,6 +22,7 @@ Result<OpGraph> build_qwen2(ModelSource& source) {
   PLOW_TRY(spec.activation, read_activation(config, "hidden_act", "silu"));
   spec.qkv_bias = true;
   PLOW_TRY_STATUS(read_qwen_windows(config, spec));
+  PLOW_TRY_STATUS(expect_false(config, "use_mrope"));  // Qwen2.5 says it
   PLOW_TRY(Rope rope, read_rope(config, {10000.0, spec.head_dim, spec.max_position}));
   spec.ropes = {std::move(rope)};
   return build_decoder(source, spec);

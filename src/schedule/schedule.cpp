@@ -12,11 +12,11 @@ namespace plow {
 
 namespace {
 
-std::vector<TaskPlace> places_of(const Placement& placement) {
+std::vector<TaskPlace> places_of(const TileGraph& tiles, const Placement& placement) {
   std::vector<TaskPlace> places;
   for (uint32_t t = 0; t < placement.tasks.size(); ++t) {
     const Task& task = placement.tasks[t];
-    places.push_back({task.worker, placement.queue_index[t], task.row_stride > 1});
+    places.push_back(task_place(task, tiles.ops[task.op.value].row_kind, placement.queue_index[t]));
   }
   return places;
 }
@@ -53,7 +53,7 @@ void append_protocol(Schedule& schedule, uint32_t worker, uint32_t leave_counter
 
 Schedule schedule_tiles(const OpGraph& graph, const TileGraph& tiles, const ScheduleOptions& options) {
   const Placement placement = place_tasks(graph, tiles, *options.part, options.n_workers);
-  TaskOrder order(options.n_workers, places_of(placement));
+  TaskOrder order(options.n_workers, places_of(tiles, placement));
   const Synchronisation sync = synchronise(tiles, placement, order);
   const Arena arena = colour_arena(graph, tiles, placement, order);
 

@@ -16,7 +16,9 @@ TaskOrder::TaskOrder(uint32_t n_workers, std::vector<TaskPlace> places)
       last_(n_workers, kNoTask),
       full_(places_.size() * n_workers, 0),
       row_(places_.size() * n_workers, 0),
-      done_(places_.size() * n_workers, 0) {}
+      done_run_(places_.size() * n_workers, 0),
+      done_(places_.size() * n_workers, 0),
+      group_known_from_(places_.size() * n_workers, kNoTask) {}
 
 void TaskOrder::join(uint32_t* into, const uint32_t* other) const {
   for (uint32_t w = 0; w < n_workers_; ++w) into[w] = std::max(into[w], other[w]);
@@ -30,6 +32,7 @@ void TaskOrder::begin(uint32_t task) {
   raise(clock(full_, task), place.worker, place.index);
   last_[place.worker] = task;
   join(clock(row_, task), clock(full_, task));
+  join(clock(done_, task), clock(full_, task));  // before its waits: this much holds even if it does not run
 }
 
 std::vector<uint32_t> TaskOrder::least_row_knowledge(std::span<const uint32_t> producers) {
@@ -40,51 +43,79 @@ std::vector<uint32_t> TaskOrder::least_row_knowledge(std::span<const uint32_t> p
   return least;
 }
 
+const uint32_t* TaskOrder::first_of_group(std::span<const uint32_t> producers) const {
+  const auto found = std::find_if(producers.begin(), producers.end(), [&](uint32_t p) { return !places_[p].may_be_idle; });
+  return found == producers.end() ? nullptr : &*found;
+}
+
+void TaskOrder::learn_group(uint32_t task, std::span<const uint32_t> producers) {
+  // Only a task that runs every row tile has waited for all of the group, and only if it runs in every step.
+  const TaskPlace& place = places_[task];
+  if (place.row_split || place.may_be_idle) return;
+  for (const uint32_t producer : producers) {
+    uint32_t& from = clock(group_known_from_, producer)[place.worker];
+    from = std::min(from, place.index + 1);
+  }
+}
+
 void TaskOrder::wait_same(uint32_t task, std::span<const uint32_t> producers) {
   if (producers.empty()) return;
-  uint32_t* done = clock(done_, task);
+  uint32_t* done = clock(done_run_, task);
   if (places_[producers[0]].row_split) {
     const auto least = least_row_knowledge(producers);
     join(clock(row_, task), least.data());
     join(done, least.data());
-  } else {
-    for (const uint32_t producer : producers) {
-      const TaskPlace& place = places_[producer];
-      join(clock(row_, task), clock(row_, producer));
-      raise(clock(row_, task), place.worker, place.index + 1);
-      // The producer has begun, so everything that it knew in full is finished, and its queue before it too.
-      join(clock(full_, task), clock(full_, producer));
-      raise(clock(full_, task), place.worker, place.index);
+    learn_group(task, producers);
+    if (const uint32_t* first = first_of_group(producers)) {
+      join(done, clock(done_run_, *first));
+      raise(done, places_[*first].worker, places_[*first].index + 1);
     }
+    return;
   }
   for (const uint32_t producer : producers) {
-    join(done, clock(done_, producer));
-    raise(done, places_[producer].worker, places_[producer].index + 1);
+    const TaskPlace& place = places_[producer];
+    join(clock(row_, task), clock(row_, producer));
+    raise(clock(row_, task), place.worker, place.index + 1);
+    // The producer has begun, so everything that it knew in full is finished, and its queue before it too.
+    join(clock(full_, task), clock(full_, producer));
+    raise(clock(full_, task), place.worker, place.index);
+    join(done, clock(done_run_, producer));
+    raise(done, place.worker, place.index + 1);
   }
 }
 
 void TaskOrder::wait_all(uint32_t task, std::span<const uint32_t> producers) {
   if (producers.empty()) return;
   uint32_t* full = clock(full_, task);
-  if (places_[producers[0]].row_split) join(full, least_row_knowledge(producers).data());
-  for (const uint32_t producer : producers) {
-    join(full, clock(done_, producer));
-    raise(full, places_[producer].worker, places_[producer].index + 1);
+  if (places_[producers[0]].row_split) {
+    join(full, least_row_knowledge(producers).data());
+    learn_group(task, producers);
+    if (const uint32_t* first = first_of_group(producers)) {
+      join(full, clock(done_run_, *first));
+      raise(full, places_[*first].worker, places_[*first].index + 1);
+    }
+  } else {
+    for (const uint32_t producer : producers) {
+      join(full, clock(done_run_, producer));
+      raise(full, places_[producer].worker, places_[producer].index + 1);
+    }
   }
   join(clock(row_, task), full);
 }
 
 void TaskOrder::finish(uint32_t task) {
   const TaskPlace& place = places_[task];
-  uint32_t* done = clock(done_, task);
+  uint32_t* ran = clock(done_run_, task);
   if (place.row_split) {
     // It waited for its own row tiles only: nothing but what it knew in full holds for all.
-    std::copy_n(clock(full_, task), n_workers_, done);
+    std::copy_n(clock(full_, task), n_workers_, ran);
   } else {
-    join(done, clock(full_, task));
-    join(done, clock(row_, task));
+    join(ran, clock(full_, task));
+    join(ran, clock(row_, task));
   }
-  raise(done, place.worker, place.index + 1);
+  raise(ran, place.worker, place.index + 1);
+  if (!place.may_be_idle) join(clock(done_, task), ran);
+  raise(clock(done_, task), place.worker, place.index + 1);
 }
 
 }  // namespace plow

@@ -1,12 +1,18 @@
 // What a task knows to be finished when it begins: vector clocks over the workers' queues. One algebra, used to leave out waits that others
 // imply, to decide which buffers may share memory, and to verify a finished schedule.
 //
-// A clock holds for each worker how many tasks from the front of its queue are known to be finished. Three of them for each task t:
-//   full[t]  finished, for all row tiles, before any instance of t begins;
-//   row[t]   instance r finished before instance r of t begins (row tiles of the same kind);
-//   done[t]  finished, for all row tiles, once t itself is.
+// A clock holds for each worker how many tasks from the front of its queue are known to be finished. For each task t:
+//   full[t]      finished, for all row tiles, before any instance of t begins;
+//   row[t]       instance r finished before instance r of t begins (row tiles of the same kind);
+//   done_run[t]  finished, for all row tiles, once t is, if t ran at all;
+//   done[t]      the same whether t ran or not: what the next task of its queue may rely on.
 // A task runs all its row tiles before its worker goes on to the next, so whatever is known of a task's start holds in full for the
-// tasks before it in its queue. A row-split task runs only some row tiles (row_stride > 1): alone it tells nothing of the others.
+// tasks before it in its queue.
+//
+// Two kinds of tasks need care. One that may have no row tile in a step waits for nothing then, and passes through its queue without proving
+// anything (may_be_idle: sampled rows, of which there may be none; and the later ones of row-split tasks). And a row-split task (row_stride > 1)
+// runs only some row tiles, so that only the whole group of them tells something: its instances, not where its workers are.
+
 #pragma once
 
 #include <cstdint>
@@ -20,8 +26,14 @@ namespace plow {
 struct TaskPlace {
   uint32_t worker = 0;
   uint32_t index = 0;      // in the worker's queue
-  bool row_split = false;  // row_stride > 1
+  bool row_split = false;    // row_stride > 1
+  bool may_be_idle = false;  // no row tile in some steps
 };
+
+inline TaskPlace task_place(const Task& task, Rows rows, uint32_t index) {
+  // A step has at least one token row, so row tile 0 of tokens always exists; it may have no sampled row.
+  return {task.worker, index, task.row_stride > 1, rows == Rows::kSamples || task.row_first > 0};
+}
 
 class TaskOrder {
  public:
@@ -38,7 +50,9 @@ class TaskOrder {
   // All waits of the task have been told.
   void finish(uint32_t task);
 
-  bool knows_full(uint32_t task, uint32_t earlier) const { return at(full_, task, places_[earlier].worker) > places_[earlier].index; }
+  bool knows_full(uint32_t task, uint32_t earlier) const {
+    return at(full_, task, places_[earlier].worker) > places_[earlier].index || knows_group(task, earlier);
+  }
   bool knows_row(uint32_t task, uint32_t earlier) const {
     return !places_[earlier].row_split && at(row_, task, places_[earlier].worker) > places_[earlier].index;
   }
@@ -50,13 +64,21 @@ class TaskOrder {
   uint32_t* clock(Clocks& clocks, uint32_t task) { return clocks.data() + size_t{task} * n_workers_; }
   void join(uint32_t* into, const uint32_t* other) const;
   void raise(uint32_t* clock, uint32_t worker, uint32_t value) const;
+  // Whether an earlier task of the same queue waited for the row-split group that `earlier` belongs to.
+  bool knows_group(uint32_t task, uint32_t earlier) const {
+    return places_[earlier].row_split && at(group_known_from_, earlier, places_[task].worker) <= places_[task].index;
+  }
+  void learn_group(uint32_t task, std::span<const uint32_t> producers);
+  // The producer of a row-split group that runs row tile 0, which every step has.
+  const uint32_t* first_of_group(std::span<const uint32_t> producers) const;
   // What is known of instance r whichever of the row-split producers runs it.
   std::vector<uint32_t> least_row_knowledge(std::span<const uint32_t> producers);
 
   uint32_t n_workers_;
   std::vector<TaskPlace> places_;
   std::vector<uint32_t> last_;  // by worker: the task begun last
-  Clocks full_, row_, done_;
+  Clocks full_, row_, done_run_, done_;
+  Clocks group_known_from_;  // [row-split task][worker]: index in the worker's queue from which on its whole group is known to be finished
 };
 
 }  // namespace plow

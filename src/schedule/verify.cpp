@@ -184,7 +184,7 @@ class Verifier {
     std::vector<TaskPlace> places;
     for (uint32_t t = 0; t < schedule_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];
-      places.push_back({task.worker, t - schedule_.task_begin[task.worker], task.row_stride > 1});
+      places.push_back(task_place(task, rows_of(task), t - schedule_.task_begin[task.worker]));
     }
     return places;
   }
@@ -223,12 +223,13 @@ class Verifier {
     }
     order.begin(t);
     for (size_t i = 0; i < producers.size(); ++i) {
-      if (waits_of(task)[i].band == Band::kRow) {
+      const Band band = waits_of(task)[i].band;
+      if (band == Band::kRow) {
         order.wait_same(t, producers[i]);
-        waited_[t].insert(waited_[t].end(), producers[i].begin(), producers[i].end());
       } else {
         order.wait_all(t, producers[i]);
       }
+      for (const uint32_t producer : producers[i]) waited_[t].emplace_back(band, producer);
     }
     order.finish(t);
     finished[t] = true;
@@ -256,9 +257,13 @@ class Verifier {
 
   bool ordered(const TaskOrder& order, uint32_t t, uint32_t p, const TileEdge& edge) const {
     if (order.knows_full(t, p)) return true;
+    const auto waited = [&](Band band) {
+      return std::find(waited_[t].begin(), waited_[t].end(), std::pair(band, p)) != waited_[t].end();
+    };
+    if (waited(Band::kNone)) return true;
     const bool one_row_tile = max_row_tiles(tiles_.shape, tiles_.ops[edge.producer.value].row_kind) == 1;
     if (edge.relation == Relation::kAll && !one_row_tile) return false;
-    return order.knows_row(t, p) || std::find(waited_[t].begin(), waited_[t].end(), p) != waited_[t].end();
+    return order.knows_row(t, p) || waited(Band::kRow);
   }
 
   Status check_buffers(const TaskOrder& order) const {
@@ -287,8 +292,9 @@ class Verifier {
       for (size_t j = i + 1; j < placed.size(); ++j) {
         const Buffer &a = *placed[i].first, &b = *placed[j].first;
         if (a.offset >= b.offset + b.bytes || b.offset >= a.offset + a.bytes) continue;
-        if (!all_before(order, touching[placed[i].second], touching[placed[j].second]) &&
-            !all_before(order, touching[placed[j].second], touching[placed[i].second])) {
+        // Who reads a buffer comes after who wrote what it reads, so it is enough to put the writers behind.
+        if (!all_before(order, touching[placed[i].second], tasks_of_op_[placed[j].second]) &&
+            !all_before(order, touching[placed[j].second], tasks_of_op_[placed[i].second])) {
           return verification_error(fmt::format("schedule: the buffers of nodes %{} and %{} overlap while both are in use",
                                                 a.node.value, b.node.value));
         }
@@ -309,7 +315,7 @@ class Verifier {
   std::vector<std::vector<uint32_t>> tasks_of_op_;
   std::vector<std::vector<std::pair<Band, uint32_t>>> signallers_;  // by first counter
   std::map<uint32_t, uint32_t> band_owner_;                         // later counters of bands
-  std::vector<std::vector<uint32_t>> waited_;                       // by task: producers that it waits for row by row
+  std::vector<std::vector<std::pair<Band, uint32_t>>> waited_;      // by task: producers that it waits for itself, and how
 };
 
 }  // namespace

@@ -125,7 +125,7 @@ void AccessCheck::check_cells(const Who& who, uint16_t tensor, const Access& acc
   const uint32_t group = entry.kv_group;
   const uint32_t block = step_.block_tables[group][size_t{slot} * step_.table_width +
                                                    position / device_.memory.block_tokens(group)];
-  const Content content{entry.offset, position, history_[slot][position]};
+  const Content content{entry.node, position, history_[slot][position]};
   Shadow& shadow = device_.kv[group];
   for (uint32_t column = access.col_begin; column < access.col_end; ++column) {
     const KvPlace place =

@@ -5,9 +5,9 @@
 //
 // What is ordered before what, and nothing else is:
 //  - the packets of a worker, and the row tiles of a packet, in their order;
-//  - a signal before a wait that cannot be met without it. A wait for n of n promised signals acquires all of
-//  them; a wait for k of n
-//    acquires what every possible choice of k signals has in common;
+//  - a signal before a wait that it lets go on. A wait must be for all the signals that the tables promise to
+//  its counter (checked), so
+//    that what it has seen does not depend on the order;
 //  - a step before the next one (the packet `advance` must come after every other packet of the step, which
 //  is checked).
 // Every element that a tile reads or writes, by the footprint of its operator, is checked against this order.
@@ -76,8 +76,9 @@ enum class FindingKind : uint8_t {
   kWrittenTwice,    // an output element by two tiles
   kNotWritten,      // an output element by none
   kDeadlock,        // no worker can go on
-  kCounter,         // a counter that does not begin a step at zero or end it at the promised number
-  kEndOfStep,       // `advance` is missing, twice, or not ordered after every other packet
+  kCounter,    // one that begins a step above zero or ends it off the promised number; a wait for another
+               // number
+  kEndOfStep,  // `advance` is missing, twice, or not ordered after every other packet
 };
 const char* finding_name(FindingKind kind);
 

@@ -1,42 +1,16 @@
 #include "interp/reference/machine.h"
 
+#include "interp/reference/testing/steps.h"
 #include "packet/testing/toy_bundle.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
+#include <set>
 
 namespace plow::reference {
 namespace {
-
-SamplingParams greedy() {
-  SamplingParams params{};
-  params.flags = kSampleGreedy;
-  params.temperature = 1;
-  params.top_p = params.repetition_penalty = 1;
-  return params;
-}
-
-// One step whose every span ends in a sample: {slot, first position, tokens}.
-struct Part {
-  uint32_t slot, first_position;
-  std::vector<uint32_t> tokens;
-};
-
-StepInput step_of(const std::vector<Part>& parts, uint32_t program = 0, uint32_t n_steps = 1) {
-  StepInput input;
-  input.program = program;
-  input.n_steps = n_steps;
-  for (const Part& part : parts) {
-    const auto first = static_cast<uint32_t>(input.token_ids.size());
-    input.spans.push_back({first, static_cast<uint32_t>(part.tokens.size()), part.slot, part.first_position});
-    input.token_ids.insert(input.token_ids.end(), part.tokens.begin(), part.tokens.end());
-    input.sample_rows.push_back(static_cast<uint32_t>(input.token_ids.size()) - 1);
-    input.sampling.push_back(greedy());
-  }
-  return input;
-}
 
 Machine machine_for(const BundleFile& bundle, const ToyBundle& toy, MachineOptions options) {
   options.slots = toy.tables.header.max_slots;
@@ -49,15 +23,15 @@ std::string first_finding(const StepOutput& output) {
              : std::string(finding_name(output.findings[0].kind)) + ": " + output.findings[0].text;
 }
 
-// A prompt in two chunks beside another sequence, then decoding of both, then a third joins.
-std::vector<StepInput> mixed_steps() {
-  return {step_of({{0, 0, {5, 9, 33, 71, 12, 8, 90}}, {1, 0, {17, 3}}}, 1),
-          step_of({{1, 2, {44}}, {0, 7, {1, 2, 3, 4, 5}}}, 1), step_of({{0, 12, {60}}, {1, 3, {61}}}),
-          step_of({{2, 0, {77}}, {1, 4, {62}}, {0, 13, {100}}}), step_of({{2, 1, {6}}})};
-}
-
 EvalStep eval_step_of(const StepInput& input) {
   return {input.spans, input.token_ids, input.sample_rows, input.sampling};
+}
+
+// The same step once more, one position further, on the tokens that it has sampled.
+void feed_back(EvalStep& step, const Matrix& tokens) {
+  for (uint32_t s = 0; s < step.sample_rows.size(); ++s)
+    step.token_ids[step.sample_rows[s]] = static_cast<uint32_t>(tokens.values[s]);
+  for (Span& span : step.spans) ++span.first_position;
 }
 
 TEST(Machine, ComputesWhatTheGraphSays) {
@@ -74,20 +48,185 @@ TEST(Machine, ComputesWhatTheGraphSays) {
       const auto output = machine.run(input);
       ASSERT_TRUE(output.ok()) << output.error().message;
       ASSERT_EQ(first_finding(*output), "");
-      const std::vector<Matrix> values = oracle.run(eval_step_of(input));
-      const NodeId logits = toy.graph.inputs_of(toy.graph.tokens)[0];
-      const Matrix& expected = values[logits.value];
-      ASSERT_EQ(output->logits.size(), expected.values.size());
-      for (size_t i = 0; i < expected.values.size(); ++i) {
-        // Activations are rounded to f32 some thirty times between values of about 1; logits are below 30.
-        ASSERT_NEAR(output->logits[i], expected.values[i], 2e-4) << i;
-      }
-      for (size_t s = 0; s < input.sample_rows.size(); ++s) {
-        EXPECT_EQ(output->sampled[0][s].token,
-                  static_cast<uint32_t>(values[toy.graph.tokens.value].values[s]));
+      ASSERT_EQ(output->sampled.size(), input.n_steps);
+      EvalStep step = eval_step_of(input);
+      for (uint32_t k = 0; k < input.n_steps; ++k) {
+        const std::vector<Matrix> values = oracle.run(step);
+        const Matrix& tokens = values[toy.graph.tokens.value];
+        for (size_t s = 0; s < input.sample_rows.size(); ++s)
+          EXPECT_EQ(output->sampled[k][s].token, static_cast<uint32_t>(tokens.values[s]));
+        feed_back(step, tokens);
+        if (k + 1 < input.n_steps) continue;
+        const Matrix& expected = values[toy.graph.inputs_of(toy.graph.tokens)[0].value];
+        ASSERT_EQ(output->logits.size(), expected.values.size());
+        // Activations are rounded to f32 some fifty times between values of about 1; logits are below 30.
+        for (size_t i = 0; i < expected.values.size(); ++i)
+          ASSERT_NEAR(output->logits[i], expected.values[i], 2e-4) << i;
       }
     }
   }
+}
+
+// Every policy, many seeds: the same bits, and nothing found.
+TEST(Machine, GivesTheSameBitsInEveryOrder) {
+  ToyBundleOptions toy_options;
+  toy_options.n_workers = 4;
+  const ToyBundle toy = make_toy_bundle(toy_options);
+  const BundleFile bundle = toy.open();
+  Machine machine = machine_for(bundle, toy, {});
+  std::vector<std::vector<float>> expected;
+  for (const StepInput& input : mixed_steps()) expected.push_back(machine.run(input)->logits);
+  for (uint64_t order = 0; order < 200; ++order) {
+    const auto policy = static_cast<Policy>(order % 5);
+    machine.reset(policy, order);
+    const std::vector<StepInput> steps = mixed_steps();
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const StepOutput output = machine.run(steps[i]).value();
+      ASSERT_EQ(first_finding(output), "") << "order " << order;
+      ASSERT_EQ(output.logits, expected[i]) << "order " << order;
+    }
+  }
+}
+
+TEST(Machine, ChecksOrderWithoutArithmetic) {
+  const ToyBundle toy = make_toy_bundle({});
+  const BundleFile bundle = toy.open();
+  Machine machine = machine_for(bundle, toy, {.arithmetic = false});
+  for (uint64_t order = 0; order < 1000; ++order) {
+    machine.reset(static_cast<Policy>(order % 5), order);
+    for (const StepInput& input : mixed_steps()) {
+      const StepOutput output = machine.run(input).value();
+      ASSERT_EQ(first_finding(output), "") << "order " << order;
+      ASSERT_TRUE(output.logits.empty());
+    }
+  }
+}
+
+// Blocks anywhere in the pool, in any order, give the same bits as blocks in a row.
+TEST(Machine, FollowsTheBlockTables) {
+  const ToyBundle toy = make_toy_bundle({});
+  const BundleFile bundle = toy.open();
+  Machine in_order = machine_for(bundle, toy, {});
+  Machine shuffled = machine_for(bundle, toy, {});
+  const uint32_t width = shuffled.table_width();
+  std::vector<uint32_t> table(size_t{3} * width);
+  for (uint32_t i = 0; i < table.size(); ++i) table[i] = (i * 4 + 7) % static_cast<uint32_t>(table.size());
+  for (StepInput input : mixed_steps()) {
+    const StepOutput expected = in_order.run(input).value();
+    input.block_tables.assign(bundle.kv_groups().size(), table);
+    const StepOutput output = shuffled.run(input).value();
+    ASSERT_EQ(first_finding(output), "");
+    EXPECT_EQ(output.logits, expected.logits);
+  }
+}
+
+// Slot 1 goes on where slot 0's first block of 16 positions ends.
+TEST(Machine, ReadsAPrefixFromAnotherSlotsBlocksAndNoticesAWrongOne) {
+  const ToyBundle toy = make_toy_bundle({});
+  const BundleFile bundle = toy.open();
+  const std::vector<uint32_t> prefix = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  for (const bool right : {true, false}) {
+    Machine machine = machine_for(bundle, toy, {});
+    const uint32_t width = machine.table_width();
+    std::vector<uint32_t> table(size_t{3} * width);
+    for (uint32_t i = 0; i < table.size(); ++i) table[i] = i;
+    table[width] = table[0];
+    std::vector<uint32_t> prompt = prefix;
+    prompt.push_back(40);
+    StepInput input = step_of({{0, 0, prompt}}, 1);
+    input.block_tables.assign(bundle.kv_groups().size(), table);
+    const StepOutput whole = machine.run(input).value();
+    std::vector<uint32_t> claimed = prefix;
+    if (!right) claimed[3] = 63;
+    machine.set_history(1, claimed);
+    input = step_of({{1, 16, {40}}});
+    input.block_tables.assign(bundle.kv_groups().size(), table);
+    const StepOutput shared = machine.run(input).value();
+    if (right) {
+      EXPECT_EQ(first_finding(shared), "");
+      EXPECT_EQ(shared.logits, whole.logits);
+    } else {
+      EXPECT_NE(first_finding(shared).find("position 3 of slot 1, column 0, and what is there was written by "
+                                           "a step before for another token"),
+                std::string::npos)
+          << first_finding(shared);
+    }
+  }
+}
+
+TEST(Machine, NoticesACacheThatWasNeverFilled) {
+  const ToyBundle toy = make_toy_bundle({});
+  const BundleFile bundle = toy.open();
+  Machine machine = machine_for(bundle, toy, {});
+  const StepOutput output = machine.run(step_of({{0, 3, {9}}})).value();
+  EXPECT_EQ(first_finding(output).substr(0, 30), "read of what was never written");
+  EXPECT_EQ(verified(output).error().error_class, ErrorClass::kVerification);
+  EXPECT_EQ(machine.run(step_of({{0, 0, {9}}})).error().error_class, ErrorClass::kVerification);
+  machine.reset(Policy::kRandom, 1);
+  EXPECT_TRUE(verified(machine.run(step_of({{0, 0, {9}}})).value()).ok());
+}
+
+TEST(Machine, DrawsTheSameTokensWhateverTheBatch) {
+  const ToyBundle toy = make_toy_bundle({});
+  const BundleFile bundle = toy.open();
+  StepInput alone = step_of({{1, 0, {3, 4, 5}}}, 0),
+            together = step_of({{0, 0, {9, 9}}, {1, 0, {3, 4, 5}}, {2, 0, {8}}}, 1);
+  std::set<uint32_t> tokens;
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    SamplingParams params = greedy();
+    params.flags = 0;
+    params.temperature = 3;
+    params.seed = seed;
+    alone.sampling.assign(1, params);
+    together.sampling.assign(3, params);
+    Machine machine = machine_for(bundle, toy, {});
+    const Sampled one = machine.run(alone).value().sampled[0][0];
+    machine.reset(Policy::kRandom, seed);
+    EXPECT_EQ(machine.run(together).value().sampled[0][1].token, one.token);
+    tokens.insert(one.token);
+  }
+  EXPECT_GT(tokens.size(), 4u);
+}
+
+TEST(Machine, RefusesInputsThatTheHostMayNotGive) {
+  const ToyBundle toy = make_toy_bundle({});
+  const BundleFile bundle = toy.open();
+  Machine machine = machine_for(bundle, toy, {.context = 32});
+  const auto message = [&](const StepInput& input) {
+    const auto output = machine.run(input);
+    return output.ok() ? "" : output.error().message;
+  };
+  const auto edited = [](const auto& edit) {
+    StepInput input = step_of({{0, 0, {1, 2}}, {1, 0, {3}}});
+    edit(input);
+    return input;
+  };
+  const auto expect = [&](const std::string& part, const auto& edit) {
+    const std::string got = message(edited(edit));
+    EXPECT_NE(got.find(part), std::string::npos) << "wanted: " << part << "\ngot: " << got;
+  };
+  expect("program 7", [](StepInput& i) { i.program = 7; });
+  expect("5 rows, 2 samples", [](StepInput& i) { i.token_ids = {1, 2, 3, 4, 5}; });
+  expect("0 steps", [](StepInput& i) { i.n_steps = 0; });
+  expect("span 1 has rows [1, +1)", [](StepInput& i) { i.spans[1].first_row = 1; });
+  expect("span 1 has slot 0", [](StepInput& i) { i.spans[1].slot = 0; });
+  expect("span 1 has slot 9", [](StepInput& i) { i.spans[1].slot = 9; });
+  expect("reaches position 32", [](StepInput& i) { i.spans[1].first_position = 32; });
+  expect("spans have 2 rows", [](StepInput& i) { i.spans.pop_back(); });
+  expect("token 101 of 101", [](StepInput& i) { i.token_ids[0] = 101; });
+  expect("sample 0 is of row 3", [](StepInput& i) { i.sample_rows[0] = 3; });
+  expect("has temperature 0", [](StepInput& i) { i.sampling[1].flags = 0, i.sampling[1].temperature = 0; });
+  expect("several steps need", [](StepInput& i) { i.n_steps = 2; });
+  expect("block tables must be", [](StepInput& i) { i.block_tables = {{1, 2, 3}}; });
+  expect("is 6 of 6", [](StepInput& i) { i.block_tables = {{0, 1, 6, 3, 4, 5}}; });
+  expect("tables of slots 0 and 1", [](StepInput& i) { i.block_tables = {{0, 1, 0, 3, 4, 5}}; });
+  EXPECT_EQ(message(edited([](StepInput&) {})), "");
+  EXPECT_NE(Machine::create(bundle, std::span(toy.tape).first(64), {})
+                .error()
+                .message.find("the tape has 64 bytes"),
+            std::string::npos);
+  EXPECT_NE(Machine::create(bundle, toy.tape, {.slots = 4}).error().message.find("4 slots"),
+            std::string::npos);
 }
 
 }  // namespace

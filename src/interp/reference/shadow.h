@@ -20,8 +20,8 @@ struct Accessor {
   std::span<const uint32_t> clock;
 };
 
-// What an element holds: whose it is (the tensor, or where in a block the layer lies) and, in the cache, of
-// which position and token.
+// What an element holds: whose it is (the tensor; for the cache, which outlives programs, its node) and, in
+// the cache, of which position and token.
 struct Content {
   uint64_t owner = 0;
   uint32_t position = 0, token = 0;

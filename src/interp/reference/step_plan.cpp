@@ -81,30 +81,15 @@ StepPlan plan_step(const ProgramView& program, const std::vector<PacketPlan>& pa
   const ProgramEntry& entry = *program.entry;
   StepPlan plan;
   plan.shape = shape;
-  plan.n_workers = static_cast<uint32_t>(program.workers.size());
-  plan.instances.resize(plan.n_workers);
+  plan.instances.resize(program.workers.size());
   plan.promised.assign(entry.n_counters, 0);
-  plan.promised_of.assign(size_t{entry.n_counters} * plan.n_workers, 0);
-  plan.partly_waited.assign(entry.n_counters, false);
   for (uint32_t p = 0; p < packets.size(); ++p) {
     const Packet& packet = program.packets[p];
     const uint32_t tiles = row_tiles(entry, shape, static_cast<Rows>(packet.row_kind));
-    const uint32_t worker = packets[p].worker;
     for (uint32_t r = packet.row_first; r < tiles; r += packet.row_stride) {
-      plan.instances[worker].push_back({p, r});
+      plan.instances[packets[p].worker].push_back({p, r});
       for (const Signal& signal : program.signals.subspan(packet.signal_first, packet.n_signals)) {
-        const uint32_t counter = counter_of(signal.counter, signal.band, r);
-        ++plan.promised[counter];
-        ++plan.promised_of[size_t{counter} * plan.n_workers + worker];
-      }
-    }
-  }
-  for (const auto& list : plan.instances) {
-    for (const Instance& instance : list) {
-      const Packet& packet = program.packets[instance.packet];
-      for (const Wait& wait : program.waits.subspan(packet.wait_first, packet.n_waits)) {
-        const uint32_t counter = counter_of(wait.counter, wait.band, instance.row_tile);
-        if (threshold_of(entry, shape, wait) < plan.promised[counter]) plan.partly_waited[counter] = true;
+        ++plan.promised[counter_of(signal.counter, signal.band, r)];
       }
     }
   }

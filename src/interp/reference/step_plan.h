@@ -43,14 +43,7 @@ uint32_t row_tiles(const ProgramEntry& entry, const StepShape& shape, Rows rows)
 struct StepPlan {
   StepShape shape;
   std::vector<std::vector<Instance>> instances;  // by worker, in order
-  uint32_t n_workers = 0;
-  std::vector<uint32_t> promised;     // by counter: signals in the step
-  std::vector<uint32_t> promised_of;  // [counter][worker]
-  std::vector<bool> partly_waited;    // by counter: some wait is met before all promised signals are there
-
-  uint32_t promised_by(uint32_t counter, uint32_t worker) const {
-    return promised_of[size_t{counter} * n_workers + worker];
-  }
+  std::vector<uint32_t> promised;                // by counter: signals in the step
 };
 
 StepPlan plan_step(const ProgramView& program, const std::vector<PacketPlan>& packets,

@@ -20,8 +20,8 @@ class StepRun {
       : context_(context),
         access_(context.program, context.packets, context.plan, context.step, context.history, context.device,
                 findings_),
-        done_(context.plan.n_workers, 0),
-        clocks_(context.plan.n_workers, Clock(context.plan.n_workers, 0)) {}
+        done_(context.plan.instances.size(), 0),
+        clocks_(context.plan.instances.size(), Clock(context.plan.instances.size(), 0)) {}
 
   std::vector<Finding> run(Scheduler& scheduler) {
     begin();
@@ -72,7 +72,7 @@ class StepRun {
   }
 
   void begin() {
-    context_.banks.begin_step(context_.epoch, context_.plan);
+    context_.banks.begin_step(context_.epoch);
     context_.device.arena.begin_step();
     for (Shadow& shadow : context_.device.kv) shadow.begin_step();
     context_.device.sampled.begin_step();
@@ -87,13 +87,23 @@ class StepRun {
     }
   }
 
+  // Of more signals than a wait waits for it is not certain which it has seen; fewer are a deadlock.
+  void check_threshold(const Instance& instance, const Wait& wait) {
+    const uint32_t counter = counter_of(wait.counter, wait.band, instance.row_tile);
+    if (threshold(wait) == context_.plan.promised[counter]) return;
+    add(FindingKind::kCounter, instance.packet, context_.packets[instance.packet].worker,
+        fmt::format("{} waits for c{} >= {}, and {} signals are promised", describe(instance), counter,
+                    threshold(wait), context_.plan.promised[counter]));
+  }
+
   void execute(uint32_t worker) {
     const Instance instance = context_.plan.instances[worker][done_[worker]];
     const Packet& packet = packet_of(instance);
     Clock& clock = clocks_[worker];
     for (const Wait& wait : waits_of(packet)) {
       if (!applies(wait, packet, instance)) continue;
-      context_.banks.acquire(counter_of(wait.counter, wait.band, instance.row_tile), threshold(wait), clock);
+      check_threshold(instance, wait);
+      context_.banks.acquire(counter_of(wait.counter, wait.band, instance.row_tile), clock);
     }
     clock[worker] = ++done_[worker];
     switch (static_cast<Op>(packet.body)) {
@@ -109,7 +119,7 @@ class StepRun {
         run_tile(instance, worker);
     }
     for (const Signal& signal : context_.program.signals.subspan(packet.signal_first, packet.n_signals)) {
-      context_.banks.signal(counter_of(signal.counter, signal.band, instance.row_tile), worker, clock);
+      context_.banks.signal(counter_of(signal.counter, signal.band, instance.row_tile), clock);
     }
   }
 

@@ -37,6 +37,34 @@ inline double rounded(DType dtype, double value) {
   }
 }
 
+// The bytes of a tape.
+struct TapeBytes {
+  std::vector<unsigned char> bytes;
+
+  // Appends a matrix as its layout says, padded with zeros, at a multiple of 64; returns its offset.
+  uint64_t append(DType dtype, Layout layout, uint32_t rows, uint32_t cols, std::span<const double> values) {
+    const uint64_t offset = (bytes.size() + 63) / 64 * 64;
+    const bool pairs = layout == Layout::kRows16Pairs;
+    const size_t padded_rows = pairs ? (rows + 15) / 16 * 16 : rows, padded_cols = pairs ? (cols + 1) / 2 * 2 : cols;
+    const size_t size = dtype_bytes(dtype);
+    bytes.resize(offset + padded_rows * padded_cols * size);
+    for (size_t r = 0; r < rows; ++r) {
+      for (size_t c = 0; c < cols; ++c) {
+        const size_t at = pairs ? ((r / 16 * (padded_cols / 2) + c / 2) * 16 + r % 16) * 2 + c % 2 : r * cols + c;
+        write(dtype, values[r * cols + c], bytes.data() + offset + at * size);
+      }
+    }
+    return offset;
+  }
+
+  static void write(DType dtype, double value, unsigned char* to) {
+    const auto f32 = static_cast<float>(value);
+    const uint16_t bf16 = float_to_bf16(f32), f16 = double_to_f16(value);
+    const void* from = dtype == DType::kF64 ? static_cast<const void*>(&value) : dtype == DType::kF32 ? &f32 : static_cast<const void*>(dtype == DType::kF16 ? &f16 : &bf16);
+    std::memcpy(to, from, dtype_bytes(dtype));
+  }
+};
+
 class BodyRig {
  public:
   static constexpr float kUntouched = -12345.0f;  // fills the arena before a run
@@ -72,18 +100,7 @@ class BodyRig {
   // A matrix of the tape, padded as its layout says.
   uint16_t add_tape(DType dtype, Layout layout, uint32_t rows, uint32_t cols, std::span<const double> values) {
     TensorEntry entry = tensor(dtype, Space::kTape, layout, rows, cols);
-    tape.resize((tape.size() + 63) / 64 * 64);
-    entry.offset = tape.size();
-    const bool pairs = layout == Layout::kRows16Pairs;
-    const size_t padded_rows = pairs ? (rows + 15) / 16 * 16 : rows, padded_cols = pairs ? (cols + 1) / 2 * 2 : cols;
-    const size_t bytes = dtype_bytes(dtype);
-    tape.resize(tape.size() + padded_rows * padded_cols * bytes);
-    for (size_t r = 0; r < rows; ++r) {
-      for (size_t c = 0; c < cols; ++c) {
-        const size_t at = pairs ? ((r / 16 * (padded_cols / 2) + c / 2) * 16 + r % 16) * 2 + c % 2 : r * cols + c;
-        write(dtype, values[r * cols + c], tape.data() + entry.offset + at * bytes);
-      }
-    }
+    entry.offset = tape.append(dtype, layout, rows, cols, values);
     return add(entry);
   }
 
@@ -125,7 +142,7 @@ class BodyRig {
     program_.tensors = tensors.data();
     unsigned char* pools[] = {pool.data()};
     Device device;
-    device.tape = tape.data();
+    device.tape = tape.bytes.data();
     device.arena = reinterpret_cast<unsigned char*>(arena.data());
     device.kv_pools = pools;
     device.kv_groups = &kv_group;
@@ -145,7 +162,8 @@ class BodyRig {
 
   Packet packet{};
   std::vector<TensorEntry> tensors;
-  std::vector<unsigned char> tape, pool;
+  TapeBytes tape;
+  std::vector<unsigned char> pool;
   std::vector<float> arena;
   std::vector<uint32_t> token_ids, positions, row_slots, sample_rows, block_table, history;
   std::vector<SamplingParams> sampling;
@@ -162,12 +180,6 @@ class BodyRig {
     entry.rows = rows;
     entry.cols = cols;
     return entry;
-  }
-  static void write(DType dtype, double value, unsigned char* to) {
-    const auto f32 = static_cast<float>(value);
-    const uint16_t bf16 = float_to_bf16(f32), f16 = double_to_f16(value);
-    const void* from = dtype == DType::kF64 ? static_cast<const void*>(&value) : dtype == DType::kF32 ? &f32 : static_cast<const void*>(dtype == DType::kF16 ? &f16 : &bf16);
-    std::memcpy(to, from, dtype_bytes(dtype));
   }
   uint16_t add(const TensorEntry& entry) {
     tensors.push_back(entry);

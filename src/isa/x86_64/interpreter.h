@@ -37,8 +37,8 @@ struct Interpreter {
 // REQUIRES a level of available_isa_levels().
 const Interpreter& x86_64_interpreter(IsaLevel level);
 
-// Why this interpreter cannot run the packet: no body of that number or variant, an operand that is missing or of a dtype or layout that
-// the body does not read, attributes out of its range. Empty when it can. REQUIRES operand indices in range or kNoTensor.
+// Why this interpreter cannot run the packet: no body of that number or variant, an operand of a memory, dtype or layout that the body does
+// not read, a head that is too wide. Empty when it can. REQUIRES a packet that BundleFile has checked.
 std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors);
 
 // Bytes of scratch that a worker needs for the packet at any level, when a row tile has up to `row_tile` rows.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -123,6 +124,31 @@ TEST(Sample, TopPKeepsTheTokenThatCrossesIt) {
   expect_shares(logits_of({0.1, 0.5, 0.15, 0.25}), params, {0, 2.0 / 3, 0, 1.0 / 3});
   params.top_p = 0.0f;
   expect_shares(logits_of({0.1, 0.5, 0.15, 0.25}), params, {0, 1, 0, 0});
+}
+
+size_t kept_tokens(const SamplingParams& params) {  // of probabilities 0.5, 0.25, 0.15, 0.1
+  const std::vector<double> found = shares(logits_of({0.1, 0.5, 0.15, 0.25}), params);
+  return found.size() - static_cast<size_t>(std::ranges::count(found, 0.0));
+}
+
+TEST(Sample, TopPCutsWhereTheSumReachesIt) {
+  const std::vector<std::pair<float, size_t>> cases = {{0.49f, 1}, {0.51f, 2}, {0.74f, 2}, {0.76f, 3},
+                                                       {0.89f, 3}, {0.91f, 4}, {1.0f, 4}};
+  for (const auto& [top_p, kept] : cases) {
+    SamplingParams params = plain();
+    params.top_p = top_p;
+    EXPECT_EQ(kept_tokens(params), kept) << top_p;
+  }
+}
+
+TEST(Sample, MinPCutsWhereTheProbabilityFallsBelowIt) {
+  const std::vector<std::pair<float, size_t>> cases = {{0.19f, 4}, {0.21f, 3}, {0.29f, 3}, {0.31f, 2},
+                                                       {0.49f, 2}, {0.51f, 1}, {1.0f, 1}};
+  for (const auto& [min_p, kept] : cases) {
+    SamplingParams params = plain();
+    params.min_p = min_p;
+    EXPECT_EQ(kept_tokens(params), kept) << min_p;
+  }
 }
 
 TEST(Sample, TopPMeasuresWhatTopKLeft) {

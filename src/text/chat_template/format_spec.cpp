@@ -44,11 +44,19 @@ std::string assemble(bool negative, std::string_view prefix, std::string body, c
   std::string whole = body.substr(0, n_whole);
   const std::string rest = body.substr(n_whole);
   const auto grouped = [&] { return spec.grouping ? group_digits(whole, group, spec.grouping) : whole; };
-  const bool fill_zeros = spec.zero && (spec.align == '=' || spec.align == '\0') && spec.fill == "0";
-  while (fill_zeros && static_cast<int64_t>(head.size() + grouped().size() + rest.size()) < spec.width) {
-    whole.insert(0, 1, '0');
+  const bool pads_inside = spec.align == '=' || (spec.align == '\0' && spec.zero);
+  const auto missing = [&] {
+    return spec.width - static_cast<int64_t>(head.size() + grouped().size() + rest.size());
+  };
+  if (pads_inside && spec.fill == "0") {
+    // Zeros are grouped too: each adds up to four thirds of a character, so half of what is missing is never
+    // too many.
+    for (int64_t n = missing(); n > 0; n = missing())
+      whole.insert(0, n > 3 ? static_cast<size_t>(n / 2) : 1, '0');
   }
-  return head + grouped() + rest;
+  std::string padding;
+  for (int64_t n = pads_inside ? missing() : 0; n > 0; --n) padding += spec.fill;
+  return head + padding + grouped() + rest;
 }
 
 }  // namespace
@@ -56,12 +64,14 @@ std::string assemble(bool negative, std::string_view prefix, std::string body, c
 FormatSpec parse_format_spec(std::string_view text) {
   FormatSpec spec;
   const std::string_view whole = text;
+  bool has_fill = false;
   if (!text.empty()) {
     size_t after_fill = 0;
     next_char(text, after_fill);
     if (after_fill < text.size() && is_align(text[after_fill])) {
       spec.fill = text.substr(0, after_fill);
       spec.align = text[after_fill];
+      has_fill = true;
       text.remove_prefix(after_fill + 1);
     } else if (is_align(text[0])) {
       spec.align = text[0];
@@ -78,7 +88,7 @@ FormatSpec parse_format_spec(std::string_view text) {
   spec.alternate = take("#") != '\0';
   if (take("0")) {
     spec.zero = true;
-    if (spec.align == '\0') spec.fill = "0";
+    if (spec.align == '\0' || !has_fill) spec.fill = "0";
   }
   spec.width = take_number(text, kMaxWidth, "width");
   spec.grouping = take(",_");

@@ -257,7 +257,7 @@ Interpreter::Flow Interpreter::execute_block(const Node& node, TextBuilder& out)
   if (node.kind == NodeKind::kSetBlock) {
     assign(node.a, result);
   } else {
-    append_str(rt_, out, result);
+    out.add(need_string(rt_, result, "the result of a filter block"));
   }
   return Flow::kNext;
 }
@@ -268,7 +268,7 @@ void Interpreter::execute_call_block(const Node& node, TextBuilder& out) {
   Arguments arguments = evaluate_arguments(call_node.call);
   arguments.named.emplace_back("caller", make_closure(MacroId(node.index)));
   line_ = node.line;
-  append_str(rt_, out, call(callee, std::move(arguments)));
+  out.add(need_string(rt_, call(callee, std::move(arguments)), "the result of a call block"));
 }
 
 }  // namespace plow::jinja

@@ -83,7 +83,6 @@ class JsonWriter {
         break;
     }
     if (c >= 0x20 && (c < 0x7f || !style_.ensure_ascii)) return {};
-    if (c == 0x7f) return {};
     const auto value = static_cast<uint32_t>(c);
     if (value <= 0xffff) return fmt::format("\\u{:04x}", value);
     const uint32_t above = value - 0x10000;

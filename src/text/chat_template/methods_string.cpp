@@ -56,7 +56,7 @@ std::vector<ByteRange> words_from_left(std::string_view bytes, int64_t limit) {
   size_t at = first_non_space(bytes);
   while (at < bytes.size()) {
     if (limit-- == 0) {
-      words.push_back(range_of(at, end_of_last_non_space(bytes)));
+      words.push_back(range_of(at, bytes.size()));
       break;
     }
     const size_t begin = at;
@@ -77,7 +77,7 @@ std::vector<ByteRange> words_from_right(std::string_view bytes, int64_t limit) {
   size_t at = end_of_last_non_space(bytes);
   while (at > 0) {
     if (limit-- == 0) {
-      words.push_back(range_of(first_non_space(bytes), at));
+      words.push_back(range_of(0, at));
       break;
     }
     size_t begin = at;

@@ -57,7 +57,7 @@ class Parser {
   void parse_print(std::vector<NodeId>& statements);
   void parse_signature(Macro& macro);
   NodeId parse_macro_body(Macro& macro, std::string_view end);
-  NodeId parse_target(bool with_namespace, bool until_in);
+  NodeId parse_target(bool with_namespace);
   Symbol parse_name_target();
 
   // Expressions (parser_expressions.cpp).
@@ -81,6 +81,7 @@ class Parser {
   NodeId parse_filters_and_tests(NodeId node);
   NodeId parse_subscript(NodeId node);
   NodeId parse_slice_part(std::string_view end1, std::string_view end2);
+  NodeId parse_key_tuple(NodeId first);
   NodeId parse_subscribed(NodeId object);
   CallId parse_call_arguments();
   NodeId parse_filter(NodeId node);
@@ -90,8 +91,8 @@ class Parser {
 
   enum class TupleItems { kExpressions, kNoConditions, kPrimaries, kTargets };
   // One expression, or a tuple when commas follow. `in_parentheses` allows the empty tuple.
-  NodeId parse_tuple(TupleItems items, bool in_parentheses, bool until_in);
-  bool at_tuple_end(bool until_in) const;
+  NodeId parse_tuple(TupleItems items, bool in_parentheses = false);
+  bool at_tuple_end() const;
   NodeId parse_tuple_item(TupleItems items);
 
   std::vector<Token> tokens_;

@@ -211,7 +211,7 @@ NodeId Parser::parse_primary(bool with_namespace) {
       break;
   }
   if (skip_operator("(")) {
-    const NodeId inside = parse_tuple(TupleItems::kExpressions, true, false);
+    const NodeId inside = parse_tuple(TupleItems::kExpressions, true);
     expect_operator(")");
     return inside;
   }
@@ -293,15 +293,22 @@ NodeId Parser::parse_subscript(NodeId object) {
     return add(node);
   }
   const NodeId item = parse_subscribed(object);
-  if (!at_operator(",")) {
-    expect_operator("]");
-    return item;
-  }
-  fail_here("a subscript with a comma is not supported");
+  expect_operator("]");
+  return item;
 }
 
 NodeId Parser::parse_slice_part(std::string_view end1, std::string_view end2) {
   return at_operator(end1) || at_operator(end2) ? NodeId() : parse_expression();
+}
+
+// object[first, second, ...]
+NodeId Parser::parse_key_tuple(NodeId first) {
+  Node node = at_line(NodeKind::kTuple, current().line);
+  std::vector<NodeId> keys;
+  if (first.valid()) keys.push_back(first);
+  while (skip_operator(",")) keys.push_back(parse_expression());
+  node.list = add_list(keys);
+  return add(node);
 }
 
 // Behind the bracket: an item or a slice of `object`.
@@ -309,9 +316,9 @@ NodeId Parser::parse_subscribed(NodeId object) {
   Node node = at_line(NodeKind::kItem, current().line);
   node.a = object;
   NodeId start;
-  if (!at_operator(":")) start = parse_expression();
+  if (!at_operator(":") && !at_operator("]")) start = parse_expression();
   if (!skip_operator(":")) {
-    node.b = start;
+    node.b = start.valid() && !at_operator(",") ? start : parse_key_tuple(start);
     return add(node);
   }
   const NodeId stop = parse_slice_part(":", "]");
@@ -412,9 +419,9 @@ NodeId Parser::parse_test(NodeId value) {
   return add(negation);
 }
 
-bool Parser::at_tuple_end(bool until_in) const {
+bool Parser::at_tuple_end() const {
   return current().kind == TokenKind::kVariableEnd || current().kind == TokenKind::kBlockEnd ||
-         at_operator(")") || (until_in && at_name("in"));
+         at_operator(")");
 }
 
 NodeId Parser::parse_tuple_item(TupleItems items) {
@@ -431,14 +438,14 @@ NodeId Parser::parse_tuple_item(TupleItems items) {
   return {};
 }
 
-NodeId Parser::parse_tuple(TupleItems items, bool in_parentheses, bool until_in) {
+NodeId Parser::parse_tuple(TupleItems items, bool in_parentheses) {
   const Nesting nesting(*this);
   Node node = at_line(NodeKind::kTuple, current().line);
   std::vector<NodeId> parts;
   bool is_tuple = false;
   while (true) {
     if (!parts.empty()) expect_operator(",");
-    if (at_tuple_end(until_in)) break;
+    if (at_tuple_end()) break;
     parts.push_back(parse_tuple_item(items));
     if (!at_operator(",")) break;
     is_tuple = true;

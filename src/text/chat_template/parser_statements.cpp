@@ -151,7 +151,7 @@ NodeId Parser::parse_statements(const Ends& ends) {
     } else if (current().kind == TokenKind::kVariableBegin) {
       next();
       Node output = at_line(NodeKind::kOutput, line);
-      output.a = parse_tuple(TupleItems::kExpressions, false, false);
+      output.a = parse_tuple(TupleItems::kExpressions);
       expect(TokenKind::kVariableEnd, "'}}'");
       statements.push_back(add(output));
     } else {
@@ -211,7 +211,7 @@ NodeId Parser::parse_if() {
   NodeId otherwise;
   do {
     Node node = at_line(NodeKind::kIf, next().line);  // behind `if` or `elif`
-    node.a = parse_tuple(TupleItems::kNoConditions, false, false);
+    node.a = parse_tuple(TupleItems::kNoConditions);
     node.b = parse_body({"elif", "else", "endif"});
     branches.push_back(node);
   } while (at_name("elif"));
@@ -227,10 +227,10 @@ NodeId Parser::parse_if() {
 NodeId Parser::parse_for() {
   Node node = at_line(NodeKind::kFor, next().line);
   ++enclosing_fors_;
-  const NodeId target = parse_target(false, true);
+  const NodeId target = parse_target(false);
   --enclosing_fors_;
   if (!skip_name("in")) fail_here("expected 'in'");
-  const NodeId iterable = parse_tuple(TupleItems::kNoConditions, false, false);
+  const NodeId iterable = parse_tuple(TupleItems::kNoConditions);
   const NodeId test = skip_name("if") ? parse_expression() : NodeId();
   if (at_name("recursive")) fail_here("recursive loops are not supported; use a macro that calls itself");
 
@@ -249,9 +249,9 @@ NodeId Parser::parse_for() {
 
 NodeId Parser::parse_set() {
   Node node = at_line(NodeKind::kSet, next().line);
-  node.a = parse_target(true, false);
+  node.a = parse_target(true);
   if (skip_operator("=")) {
-    node.b = parse_tuple(TupleItems::kExpressions, false, false);
+    node.b = parse_tuple(TupleItems::kExpressions);
     return add(node);
   }
   node.kind = NodeKind::kSetBlock;
@@ -329,7 +329,7 @@ NodeId Parser::parse_with() {
   std::vector<NodeId> pairs;
   while (current().kind != TokenKind::kBlockEnd) {
     if (!pairs.empty()) expect_operator(",");
-    pairs.push_back(parse_target(false, false));
+    pairs.push_back(parse_target(false));
     expect_operator("=");
     pairs.push_back(parse_expression());
   }
@@ -368,10 +368,9 @@ void Parser::parse_print(std::vector<NodeId>& statements) {
 }
 
 // A name, an attribute of a namespace, or a tuple of these. `with_namespace`: the attribute is allowed.
-NodeId Parser::parse_target(bool with_namespace, bool until_in) {
+NodeId Parser::parse_target(bool with_namespace) {
   const Uses before = uses_;
-  const NodeId target =
-      parse_tuple(with_namespace ? TupleItems::kTargets : TupleItems::kPrimaries, false, until_in);
+  const NodeId target = parse_tuple(with_namespace ? TupleItems::kTargets : TupleItems::kPrimaries);
   uses_ = before;  // an assignment is no use
   std::vector<NodeId> open = {target};
   while (!open.empty()) {

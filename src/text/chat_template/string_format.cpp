@@ -318,9 +318,10 @@ class BraceFormatter {
     return arguments_.positional[i];
   }
 
-  Value first_value(std::string_view name) {
+  // `alone`: nothing follows the name. Only then may it be left out.
+  Value first_value(std::string_view name, bool alone) {
     const bool is_number = !name.empty() && std::all_of(name.begin(), name.end(), is_digit);
-    if (name.empty()) {
+    if (name.empty() && alone) {
       if (numbered_) fail("cannot switch from manual field specification to automatic field numbering");
       return positional(automatic_++);
     }
@@ -339,7 +340,7 @@ class BraceFormatter {
   // "name.attribute[item]"
   Value lookup(std::string_view path) {
     const size_t first_end = std::min(path.find_first_of(".["), path.size());
-    Value value = first_value(path.substr(0, first_end));
+    Value value = first_value(path.substr(0, first_end), first_end == path.size());
     path.remove_prefix(first_end);
     while (!path.empty()) {
       if (path[0] == '.') {
