@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 namespace plow::reference {
@@ -18,7 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kTiny = fs::path(PLOW_SOURCE_DIR) / "build/fixtures/tiny";
-constexpr size_t kOrders = 10000;  // over all models
+// Over all models. The suite runs a tenth; PLOW_TEST_FULL=1 all, in some minutes.
+size_t orders() { return std::getenv("PLOW_TEST_FULL") != nullptr ? 10000 : 1000; }
 // Prompts of more than one row tile take some twenty times as long as a few rows, so only every so many
 // orders have one.
 constexpr size_t kLongEvery = 25;
@@ -97,7 +99,7 @@ TEST_P(Orders, GiveTheSameTokensAndNoFinding) {
   ASSERT_EQ(few.finding, "");
   ASSERT_EQ(many.finding, "");
   const size_t n_models = models().size();
-  for (size_t order = 1; order <= (kOrders + n_models - 1) / n_models; ++order) {
+  for (size_t order = 1; order <= (orders() + n_models - 1) / n_models; ++order) {
     const auto policy = static_cast<Policy>(order % 5);
     const bool is_long = order % kLongEvery == 0;
     machine.reset(policy, order);
