@@ -1,5 +1,6 @@
 #include "interp/reference/machine.h"
 
+#include "interp/reference/memory.h"
 #include "interp/reference/testing/steps.h"
 #include "packet/testing/seeded_toy.h"
 
@@ -227,6 +228,26 @@ TEST(Machine, RefusesInputsThatTheHostMayNotGive) {
             std::string::npos);
   EXPECT_NE(Machine::create(bundle, toy.tape, {.slots = 4}).error().message.find("4 slots"),
             std::string::npos);
+}
+
+TEST(Memory, IsNotANumberUntilItIsWritten) {
+  const SeededToy toy = make_seeded_toy({});
+  const BundleFile bundle = toy.open();
+  Memory memory(bundle, toy.tape, std::vector<uint32_t>{2});
+  const auto& tensors = bundle.programs()[0].tensors;
+  const auto activation = std::find_if(tensors.begin(), tensors.end(),
+                                       [](const TensorEntry& t) { return t.space == Space::kArena; });
+  const std::vector<double> values = {1, 2, 3};
+  std::vector<double> read(3);
+  memory.store(*activation, 1, 4, 7, values.data());
+  memory.load(*activation, 1, 4, 7, read.data());
+  EXPECT_EQ(read, values);
+  memory.poison_arena();
+  memory.load(*activation, 1, 4, 7, read.data());
+  for (const double value : read) EXPECT_TRUE(std::isnan(value));
+  EXPECT_TRUE(std::isnan(memory.load_kv(0, 5)));
+  memory.store_kv(0, 5, 0.5);
+  EXPECT_EQ(memory.load_kv(0, 5), 0.5);
 }
 
 }  // namespace
