@@ -1,6 +1,7 @@
 #include "interp/reference/machine.h"
 
 #include "interp/reference/memory.h"
+#include "interp/reference/shadow.h"
 #include "interp/reference/testing/steps.h"
 #include "packet/testing/seeded_toy.h"
 
@@ -248,6 +249,20 @@ TEST(Memory, IsNotANumberUntilItIsWritten) {
   EXPECT_TRUE(std::isnan(memory.load_kv(0, 5)));
   memory.store_kv(0, 5, 0.5);
   EXPECT_EQ(memory.load_kv(0, 5), 0.5);
+}
+
+TEST(Shadow, ForgetsAStepButNotTheCache) {
+  Shadow shadow(4, 1);
+  const std::vector<uint32_t> clock = {1};
+  const Accessor by{0, 1, clock};
+  shadow.begin_step();
+  EXPECT_FALSE(shadow.write(0, 2, {7, 0, 0}, by));
+  EXPECT_FALSE(shadow.read(0, 2, {7, 0, 0}, true, by));
+  shadow.begin_step();
+  EXPECT_EQ(shadow.read(1, 1, {7, 0, 0}, true, by)->kind, FindingKind::kNeverWritten);
+  EXPECT_FALSE(shadow.read(1, 1, {7, 0, 0}, false, by));
+  EXPECT_EQ(shadow.read(1, 1, {8, 0, 0}, false, by)->kind, FindingKind::kWrongContent);
+  EXPECT_EQ(shadow.read(2, 1, {7, 0, 0}, false, by)->kind, FindingKind::kNeverWritten);
 }
 
 }  // namespace
