@@ -62,8 +62,8 @@ class TableBuilder {
   std::vector<std::byte> bytes_;
 };
 
-// At least twice as many slots as entries, so searches stay short.
-size_t hash_slots(size_t entries) { return std::bit_ceil(2 * entries + 1); }
+// At least half as many slots again as entries, so searches stay short.
+size_t hash_slots(size_t entries) { return std::bit_ceil(entries + entries / 2 + 1); }
 
 // Every spelling that the model finds, each under the id it finds.
 std::vector<uint32_t> make_piece_slots(const Vocabulary& vocabulary) {
