@@ -47,8 +47,8 @@ void expect_product(const Problem& problem, BodyRig& rig, IsaLevel level, const 
     for (uint32_t c = 0; c < problem.n; ++c) {
       double value, magnitude;
       problem.exact(r, c, value, magnitude);
-      // A chain of k roundings, each of a partial sum; bf16 activations are off by up to 2^-9 of themselves.
-      const double tolerance = magnitude * (problem.k * kUlp + (rounds_activations(level, problem.dtype) ? 0x1p-9 : 0));
+      // A chain of k roundings, each of a partial sum; bf16 has 8 bits, so that activations are off by up to 2^-8 of themselves.
+      const double tolerance = magnitude * (problem.k * kUlp + (rounds_activations(level, problem.dtype) ? 0x1p-8 : 0));
       const size_t at = static_cast<size_t>(rig.row(rig.packet.operand[2], r) + c - rig.arena.data());
       ASSERT_NEAR(static_cast<double>(after[at]), value, tolerance) << "row " << r << ", column " << c;
       after[at] = before[at];
