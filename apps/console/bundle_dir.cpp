@@ -22,12 +22,18 @@ Error write_error(const fs::path& path, int error) {
              : input_error(message + ". Choose another file.");
 }
 
+// What a bundle is called after its folder: "smollm2.plow" is smollm2, and a folder that is only called "bundle" has the name of the one around it.
+std::string folder_name(fs::path folder) {
+  if (folder.filename() == "bundle" && folder.parent_path().has_filename()) folder = folder.parent_path();
+  return folder.extension() == ".plow" ? folder.stem().string() : folder.filename().string();
+}
+
 }  // namespace
 
 ModelNames model_names(const BundleFile& bundle, const fs::path& path) {
   const fs::path absolute = fs::absolute(path).lexically_normal();
   ModelNames names;
-  names.served_name = (absolute.has_filename() ? absolute : absolute.parent_path()).filename().string();
+  names.served_name = folder_name(absolute.has_filename() ? absolute : absolute.parent_path());
   simdjson::dom::parser parser;
   simdjson::dom::element record;
   if (parser.parse(simdjson::padded_string(bundle.build_record())).get(record) != simdjson::SUCCESS)

@@ -22,10 +22,14 @@ void print_error(const std::string& program, const std::string& message) {
   fmt::print(stderr, "{} {}\n", terminal.red(program + ":"), message);
 }
 
-// The subcommand that was being parsed, for "Run 'plowrt run --help'".
-std::string deepest_command(const CLI::App& app) {
+// The subcommand that was being parsed.
+const CLI::App& deepest(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
-  return app.get_name() + (parsed.empty() ? "" : " " + deepest_command(*parsed.front()));
+  return parsed.empty() ? app : deepest(*parsed.front());
+}
+
+std::string full_name(const CLI::App& app) {
+  return (app.get_parent() == nullptr ? "" : full_name(*app.get_parent()) + " ") + app.get_name();
 }
 
 // The value that an option takes, as the help shows it: "N", "TEXT", "f32|bf16". CLI11's own form names the
@@ -48,19 +52,35 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-// What was given and is not known: CLI11 reports it only when nothing that is required lacks, but a mistyped
-// name is the likelier error.
-std::string unexpected_argument(const CLI::App& app) {
-  const std::vector<std::string> rest = app.remaining(true);
-  if (rest.empty()) return {};
-  const bool flag = rest.front().starts_with('-');
-  return fmt::format("{} '{}' is not known.", flag ? "the option" : "the argument", rest.front());
-}
-
 std::string sentence(std::string text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
   if (!text.empty() && text.back() != '.') text += '.';
   return text;
+}
+
+// Where a command is missing or mistyped: which there are.
+std::string missing_command(const CLI::App& app, const std::vector<std::string>& rest) {
+  std::string names;
+  for (const CLI::App* subcommand : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names += (names.empty() ? "" : ", ") + subcommand->get_name();
+  }
+  if (!rest.empty() && !rest.front().starts_with('-'))
+    return fmt::format("there is no command '{}'; there are {}.", rest.front(), names);
+  return fmt::format("a command is missing after '{}': one of {}.", full_name(app), names);
+}
+
+// The error in a sentence. CLI11 reports what is not known only when nothing that is required lacks, but a
+// mistyped name is the likelier mistake.
+std::string describe(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = deepest(app);
+  const std::vector<std::string> rest = app.remaining(true);
+  if (command.get_require_subcommand_min() > 0) return missing_command(command, rest);
+  if (!rest.empty())
+    return fmt::format("the {} '{}' is not known.", rest.front().starts_with('-') ? "option" : "argument",
+                       rest.front());
+  const std::string text = error.what();
+  if (error.get_name() == "ArgumentMismatch") return text.substr(0, text.find(':')) + " needs a value.";
+  return sentence(text);
 }
 
 Error output_error(int error) {
@@ -102,10 +122,8 @@ int run_command_line(CLI::App& app, int argc, char** argv, const std::function<R
   } catch (const CLI::Success& success) {  // --help and --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    const std::string unexpected = unexpected_argument(app);
-    print_error(app.get_name(),
-                fmt::format("{} Run '{} --help' to see what it takes.",
-                            unexpected.empty() ? sentence(error.what()) : unexpected, deepest_command(app)));
+    print_error(app.get_name(), fmt::format("{} Run '{} --help' to see what it takes.", describe(app, error),
+                                            full_name(deepest(app))));
     return static_cast<int>(ErrorClass::kUsage);
   }
   const Result<int> status = run_and_flush(run);

@@ -75,12 +75,11 @@ Result<Model> load_model(const fs::path& path, const EngineOptions& options) {
   PLOW_TRY_STATUS(check_bundle_dir(path));
   PLOW_TRY(Engine engine, Engine::load(path, options));
   PLOW_TRY(MappedFile table, MappedFile::open(path / "tokenizer.bin"));
-  auto tokenizer = Tokenizer::open(std::move(table));
-  if (!tokenizer.ok()) return tokenizer.error().at((path / "tokenizer.bin").string());
+  PLOW_TRY(Tokenizer tokenizer, Tokenizer::open(std::move(table)));
   PLOW_TRY(auto chat_template, load_chat_template(path / "chat_template.jinja"));
   PLOW_TRY(GenerationDefaults defaults, load_generation(path / "generation.json"));
   std::string name = model_names(engine.bundle(), path).served_name;
-  return Model{std::move(name), std::move(engine), std::move(tokenizer).value(), std::move(chat_template),
+  return Model{std::move(name), std::move(engine), std::move(tokenizer), std::move(chat_template),
                std::move(defaults)};
 }
 

@@ -113,9 +113,8 @@ Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer, const Chat
   input.messages = messages;
   input.special_tokens = special_token_names(tokenizer);
   input.now = local_time();
-  auto segments = chat_template.render_segments(input);
-  if (!segments.ok()) return segments.error().at("the chat template");
-  return encode_segments(tokenizer, *segments);
+  PLOW_TRY(const auto segments, chat_template.render_segments(input));
+  return encode_segments(tokenizer, segments);
 }
 
 }  // namespace plow

@@ -22,7 +22,7 @@ struct Parameter {
 constexpr std::array<Parameter, 7> kParameters = {{
     {"temperature", 0, 100, [](SamplingOptions& o, double v) { o.temperature = v; }},
     {"top-k", 0, 1e9, [](SamplingOptions& o, double v) { o.top_k = static_cast<uint32_t>(v); }},
-    {"top-p", 0.000001, 1, [](SamplingOptions& o, double v) { o.top_p = v; }},
+    {"top-p", 0.001, 1, [](SamplingOptions& o, double v) { o.top_p = v; }},
     {"min-p", 0, 1, [](SamplingOptions& o, double v) { o.min_p = v; }},
     {"repetition-penalty", 0.01, 100, [](SamplingOptions& o, double v) { o.repetition_penalty = v; }},
     {"presence-penalty", -2, 2, [](SamplingOptions& o, double v) { o.presence_penalty = v; }},

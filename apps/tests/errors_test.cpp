@@ -1,14 +1,14 @@
-// What bad input gets: for each command of errors.txt the exit code and the very message. Run with PLOW_BLESS=1 to write the file anew, and
-// read the difference as you would read code.
+// What bad input gets: for each command of errors.txt the exit code and the very message. Run with
+// PLOW_BLESS=1 to write the file anew, and read the difference as you would read code.
+#include "tests/fixture.h"
+#include "tests/tiny_checkpoint.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <string>
 #include <vector>
-
-#include "tests/fixture.h"
-#include "tests/tiny_checkpoint.h"
 
 namespace plow {
 namespace {
@@ -26,8 +26,9 @@ std::vector<Block> read_blocks(const std::string& text) {
   while (at != std::string::npos) {
     const size_t end_of_line = text.find('\n', at);
     const size_t next = text.find("\n$ ", end_of_line);
-    blocks.push_back({text.substr(at + 2, end_of_line - at - 2),
-                      text.substr(end_of_line + 1, (next == std::string::npos ? text.size() : next) - end_of_line - 1)});
+    blocks.push_back(
+        {text.substr(at + 2, end_of_line - at - 2),
+         text.substr(end_of_line + 1, (next == std::string::npos ? text.size() : next) - end_of_line - 1)});
     at = next == std::string::npos ? next : next + 1;
   }
   return blocks;
@@ -35,7 +36,7 @@ std::vector<Block> read_blocks(const std::string& text) {
 
 std::string outcome(const std::string& command) {
   const ProgramResult result = run_program(parse_command(command));
-  return fmt::format("exit {}\n{}", result.exit_code, without_paths(result.err));
+  return fmt::format("exit {}\n{}", result.exit_code, normalised(result.err));
 }
 
 TEST(Errors, EveryBadCommandGetsItsMessageAndExitCode) {
@@ -57,7 +58,8 @@ TEST(Errors, EveryMessageIsOneLineWithAnExitCodeOfItsClass) {
     ASSERT_TRUE(o.starts_with("exit ")) << block.command;
     EXPECT_TRUE(o[5] >= '2' && o[5] <= '6' && o[6] == '\n') << block.command << ": " << o;
     EXPECT_EQ(std::count(o.begin(), o.end(), '\n'), 2) << block.command << ": " << o;
-    EXPECT_TRUE(o.substr(7).starts_with(block.command.substr(0, block.command.find(' ')) + ":")) << block.command << ": " << o;
+    EXPECT_TRUE(o.substr(7).starts_with(block.command.substr(0, block.command.find(' ')) + ":"))
+        << block.command << ": " << o;
     EXPECT_EQ(o.find("internal error"), std::string::npos) << block.command << ": " << o;
   }
 }

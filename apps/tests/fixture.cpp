@@ -1,14 +1,15 @@
 #include "tests/fixture.h"
 
+#include "abi/header.h"
+#include "bundle/bundle.h"
+#include "tests/tiny_checkpoint.h"
+
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <cstring>
+#include <regex>
 #include <span>
-
-#include "abi/header.h"
-#include "bundle/bundle.h"
-#include "tests/tiny_checkpoint.h"
 
 namespace plow {
 
@@ -32,7 +33,8 @@ void alter(const fs::path& path) {
   write_file(path, bytes);
 }
 
-// Changes the header and makes the digest right again, so that only the change itself can be complained about.
+// Changes the header and makes the digest right again, so that only the change itself can be complained
+// about.
 template <class Change>
 void reseal(const fs::path& model, Change change) {
   std::string bytes = read_file(model);
@@ -81,19 +83,30 @@ class Fixture {
 
   void compile(const std::string& name) {
     const std::string path = (folder_ / name).string();
-    const ProgramResult result = run_program(
-        {{PLOWC, "--hf-dir", path, "--out", path + ".plow", "--workers", "1", "--max-ctx", "128", "--slots", "2", "--chunk", "64"}, {}, "", "", {}, {}});
+    const ProgramResult result = run_program({{PLOWC, "--hf-dir", path, "--out", path + ".plow", "--workers",
+                                               "1", "--max-ctx", "128", "--slots", "2", "--chunk", "64"},
+                                              {},
+                                              "",
+                                              "",
+                                              {},
+                                              {}});
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }
 
   void break_checkpoints() {
     write_file(checkpoint("config-not-json") / "config.json", "{\"architectures\": [");
-    replace_in_file(checkpoint("unknown-architecture") / "config.json", "LlamaForCausalLM", "OracleForCausalLM");
-    replace_in_file(checkpoint("unknown-rope") / "config.json", "\"rope_scaling\":null", "\"rope_scaling\":{\"rope_type\":\"spiral\",\"factor\":2.0}");
-    replace_in_file(checkpoint("absurd-size") / "config.json", "\"hidden_size\":64", "\"hidden_size\":6400000000");
-    replace_in_file(checkpoint("other-shape") / "config.json", "\"intermediate_size\":96", "\"intermediate_size\":80");
-    replace_in_file(checkpoint("missing-tensor") / "config.json", "\"num_hidden_layers\":2", "\"num_hidden_layers\":3");
-    replace_in_file(checkpoint("extra-tensor") / "config.json", "\"num_hidden_layers\":2", "\"num_hidden_layers\":1");
+    replace_in_file(checkpoint("unknown-architecture") / "config.json", "LlamaForCausalLM",
+                    "OracleForCausalLM");
+    replace_in_file(checkpoint("unknown-rope") / "config.json", "\"rope_scaling\":null",
+                    "\"rope_scaling\":{\"rope_type\":\"spiral\",\"factor\":2.0}");
+    replace_in_file(checkpoint("absurd-size") / "config.json", "\"hidden_size\":64",
+                    "\"hidden_size\":6400000000");
+    replace_in_file(checkpoint("other-shape") / "config.json", "\"intermediate_size\":96",
+                    "\"intermediate_size\":80");
+    replace_in_file(checkpoint("missing-tensor") / "config.json", "\"num_hidden_layers\":2",
+                    "\"num_hidden_layers\":3");
+    replace_in_file(checkpoint("extra-tensor") / "config.json", "\"num_hidden_layers\":2",
+                    "\"num_hidden_layers\":1");
     cut(checkpoint("cut-weights") / "model.safetensors");
     fs::remove(checkpoint("no-weights") / "model.safetensors");
     fs::remove(checkpoint("no-tokenizer") / "tokenizer.json");
@@ -105,13 +118,15 @@ class Fixture {
     cut(bundle("cut.plow") / "model.pkt");
     alter(bundle("altered.plow") / "model.pkt");
     write_file(bundle("garbage.plow") / "model.pkt", std::string(4096, 'x'));
-    reseal(bundle("other-isa.plow") / "model.pkt", [](BundleHeader& header) { header.isa = static_cast<Isa>(77); });
+    reseal(bundle("other-isa.plow") / "model.pkt",
+           [](BundleHeader& header) { header.isa = static_cast<Isa>(77); });
     reseal(bundle("other-version.plow") / "model.pkt", [](BundleHeader& header) { header.abi_version = 99; });
     cut(bundle("cut-tape.plow") / "weights.tape");
     alter(bundle("altered-tape.plow") / "weights.tape");
     cut(bundle("cut-tokenizer.plow") / "tokenizer.bin");
     write_file(bundle("bad-generation.plow") / "generation.json", "[]");
-    write_file(bundle("raising-template.plow") / "chat_template.jinja", "{{ raise_exception('only tools may speak') }}");
+    write_file(bundle("raising-template.plow") / "chat_template.jinja",
+               "{{ raise_exception('only tools may speak') }}");
     write_file(bundle("endless-template.plow") / "chat_template.jinja",
                "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}");
   }
@@ -155,10 +170,13 @@ ProgramRun parse_command(const std::string& command) {
   return run;
 }
 
-std::string without_paths(std::string text) {
+std::string normalised(std::string text) {
   const std::string folder = fixture_folder().string();
-  for (size_t at = text.find(folder); at != std::string::npos; at = text.find(folder)) text.replace(at, folder.size(), "DIR");
-  return text;
+  for (size_t at = text.find(folder); at != std::string::npos; at = text.find(folder))
+    text.replace(at, folder.size(), "DIR");
+  text = std::regex_replace(text, std::regex("[0-9a-f]{32}"), "DIGEST");
+  return std::regex_replace(text, std::regex("(have|with|and has|and says|it has|packets 0 to) [0-9]+"),
+                            "$1 N");
 }
 
 }  // namespace plow

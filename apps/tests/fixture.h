@@ -1,11 +1,12 @@
-// Checkpoints and bundles, whole and broken, for the tests of the programs. Made once, in a folder of its own.
+// Checkpoints and bundles, whole and broken, for the tests of the programs. Made once, in a folder of its
+// own.
 #pragma once
+
+#include "tests/run_program.h"
 
 #include <filesystem>
 #include <string>
 #include <vector>
-
-#include "tests/run_program.h"
 
 namespace plow {
 
@@ -15,11 +16,12 @@ namespace plow {
 //   checkpoints and bundles that are broken, each named for what is wrong with it
 const std::filesystem::path& fixture_folder();
 
-// "plowc" and "plowrt" at the start of `command` stand for the programs, DIR for the fixture's folder. No shell: words are separated by
-// spaces, and a word between single quotes may have some.
+// "plowc" and "plowrt" at the start of `command` stand for the programs, DIR for the fixture's folder. No
+// shell: words are separated by spaces, and a word between single quotes may have some.
 ProgramRun parse_command(const std::string& command);
 
-// DIR for the fixture's folder, so that texts are the same everywhere.
-std::string without_paths(std::string text);
+// DIR for the fixture's folder, DIGEST and N for what depends on the very bytes of a bundle, so that texts
+// are the same everywhere.
+std::string normalised(std::string text);
 
 }  // namespace plow

@@ -1,4 +1,8 @@
 // What the programs do when nothing is wrong, and when they are stopped.
+#include "tests/fixture.h"
+#include "tests/tiny_checkpoint.h"
+
+#include <boost/json.hpp>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -6,13 +10,9 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include <boost/json.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
-
-#include "tests/fixture.h"
-#include "tests/tiny_checkpoint.h"
 
 namespace plow {
 namespace {
@@ -33,13 +33,15 @@ std::vector<std::string> names_in(const fs::path& folder) {
 
 TEST(Programs, HelpTextsAreTheGoldenOnes) {
   for (const char* command :
-       {"plowc --help", "plowc explain --help", "plowc viz --help", "plowrt --help", "plowrt chat --help", "plowrt run --help",
-        "plowrt bench --help", "plowrt bench decode --help", "plowrt plan --help", "plowrt doctor --help", "plowrt disasm --help"}) {
+       {"plowc --help", "plowc explain --help", "plowc viz --help", "plowrt --help", "plowrt chat --help",
+        "plowrt run --help", "plowrt bench --help", "plowrt bench decode --help", "plowrt plan --help",
+        "plowrt doctor --help", "plowrt disasm --help"}) {
     const ProgramResult result = run(command);
     EXPECT_EQ(result.exit_code, 0) << command;
     std::string name = command;
     std::replace(name.begin(), name.end(), ' ', '_');
-    const std::string golden = fmt::format("{}/apps/tests/golden/{}.txt", PLOW_SOURCE_DIR, name.substr(0, name.find("_--help")));
+    const std::string golden =
+        fmt::format("{}/apps/tests/golden/{}.txt", PLOW_SOURCE_DIR, name.substr(0, name.find("_--help")));
     if (std::getenv("PLOW_BLESS") != nullptr) write_file(golden, result.out);
     EXPECT_EQ(result.out, read_file(golden)) << command;
   }
@@ -60,9 +62,13 @@ TEST(Programs, ListTheInstructionSets) {
 TEST(Compile, SummaryComesBeforeTheWorkAndTheNextCommandLast) {
   const ProgramResult result = run("plowc DIR/tiny --max-ctx 64 --slots 1 --out DIR/summary.plow");
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("LlamaForCausalLM, 2 layers, hidden 64, vocabulary 272"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("64 tokens of 256 that the checkpoint declares, 1 sequences at once"), std::string::npos) << result.out;
-  EXPECT_TRUE(without_paths(result.out).ends_with("Next: plowrt chat --assets DIR/summary.plow\n")) << result.out;
+  EXPECT_NE(result.out.find("LlamaForCausalLM, 2 layers, hidden 64, vocabulary 272"), std::string::npos)
+      << result.out;
+  EXPECT_NE(result.out.find("64 tokens of 256 that the checkpoint declares, 1 sequences at once"),
+            std::string::npos)
+      << result.out;
+  EXPECT_TRUE(normalised(result.out).ends_with("Next: plowrt chat --assets DIR/summary.plow\n"))
+      << result.out;
   EXPECT_EQ(result.err.find('\r'), std::string::npos) << "a bar where nobody looks";
 }
 
@@ -80,7 +86,8 @@ TEST(Compile, EventsAreOneJsonObjectALine) {
   ASSERT_GE(events.size(), 3u);
   EXPECT_EQ(std::count(events.begin(), events.end(), "summary"), 1);
   EXPECT_EQ(events.back(), "done");
-  const ProgramResult failed = run("plowc DIR/unknown-architecture --max-ctx 64 --out DIR/events2.plow --json");
+  const ProgramResult failed =
+      run("plowc DIR/unknown-architecture --max-ctx 64 --out DIR/events2.plow --json");
   EXPECT_EQ(failed.exit_code, 3);
   EXPECT_NE(failed.out.find("\"event\":\"error\",\"class\":3"), std::string::npos) << failed.out;
 }
@@ -90,16 +97,19 @@ TEST(Compile, TheSameCheckpointGivesTheSameBytes) {
   ASSERT_EQ(run("plowc DIR/tiny --max-ctx 64 --out DIR/twice.plow").exit_code, 0);
   const fs::path once = fixture_folder() / "once.plow", twice = fixture_folder() / "twice.plow";
   ASSERT_EQ(names_in(once), names_in(twice));
-  for (const std::string& name : names_in(once)) EXPECT_EQ(read_file(once / name), read_file(twice / name)) << name;
+  for (const std::string& name : names_in(once))
+    EXPECT_EQ(read_file(once / name), read_file(twice / name)) << name;
   EXPECT_EQ(run("plowc explain diff DIR/once.plow DIR/twice.plow").exit_code, 0);
 }
 
 TEST(Compile, EnvironmentVariablesStandForOptionsAndFlagsWin) {
   ProgramRun run = parse_command("plowc DIR/tiny --out DIR/environment.plow");
   run.environment = {{"PLOW_MAX_CTX", "96"}, {"PLOW_SLOTS", "3"}};
-  EXPECT_NE(run_program(run).out.find("96 tokens of 256 that the checkpoint declares, 3 sequences"), std::string::npos);
+  EXPECT_NE(run_program(run).out.find("96 tokens of 256 that the checkpoint declares, 3 sequences"),
+            std::string::npos);
   run.arguments.insert(run.arguments.end(), {"--force", "--max-ctx", "80"});
-  EXPECT_NE(run_program(run).out.find("80 tokens of 256 that the checkpoint declares, 3 sequences"), std::string::npos);
+  EXPECT_NE(run_program(run).out.find("80 tokens of 256 that the checkpoint declares, 3 sequences"),
+            std::string::npos);
 }
 
 // ---- a compile that is stopped
@@ -117,7 +127,8 @@ ProgramResult stop_compile(int signal, const fs::path& folder) {
   ProgramRun run = parse_command("plowc DIR/slow --max-ctx 64 --workers 1");
   run.arguments.insert(run.arguments.end(), {"--out", (folder / "out.plow").string()});
   run.while_running = [&](int pid) {
-    for (int i = 0; i < 20000 && fs::is_empty(folder); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int i = 0; i < 20000 && fs::is_empty(folder); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     ::kill(pid, signal);
   };
   return run_program(run);
@@ -173,7 +184,8 @@ TEST(Explain, PrintsEveryStage) {
 }
 
 TEST(Explain, DiffStopsAtTheFirstStageThatDiffers) {
-  ASSERT_EQ(run("plowc DIR/tiny --workers 2 --max-ctx 128 --slots 2 --chunk 64 --out DIR/two.plow").exit_code, 0);
+  ASSERT_EQ(run("plowc DIR/tiny --workers 2 --max-ctx 128 --slots 2 --chunk 64 --out DIR/two.plow").exit_code,
+            0);
   const ProgramResult result = run("plowc explain diff DIR/tiny.plow DIR/two.plow");
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_TRUE(result.out.starts_with("header    DIFFERS")) << result.out;
@@ -217,17 +229,19 @@ TEST(Inspect, DisasmOfAWorkerIsPartOfTheWhole) {
   const ProgramResult one = run("plowrt disasm --assets DIR/tiny.plow --program 0 --worker 0");
   EXPECT_EQ(all.exit_code, 0) << all.err;
   const size_t first_line = one.out.find('\n') + 1;
-  EXPECT_NE(all.out.find(one.out.substr(first_line, one.out.find('\n', first_line) - first_line)), std::string::npos) << one.out;
+  EXPECT_NE(all.out.find(one.out.substr(first_line, one.out.find('\n', first_line) - first_line)),
+            std::string::npos)
+      << one.out;
 }
 
 TEST(Inspect, DoctorSaysWhetherABundleFits) {
   const ProgramResult result = run("plowrt doctor --assets DIR/tiny.plow");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("it fits"), std::string::npos) << result.out;
-  ASSERT_EQ(run("plowc DIR/tiny --workers 4096 --max-ctx 64 --out DIR/wide.plow").exit_code, 0);
+  ASSERT_EQ(run("plowc DIR/tiny --workers 200 --max-ctx 64 --out DIR/wide.plow").exit_code, 0);
   const ProgramResult wide = run("plowrt doctor --assets DIR/wide.plow");
   EXPECT_EQ(wide.exit_code, 4) << wide.out;
-  EXPECT_NE(wide.err.find("4096 workers"), std::string::npos) << wide.err;
+  EXPECT_NE(wide.err.find("200 workers"), std::string::npos) << wide.err;
 }
 
 // ---- answering
@@ -239,7 +253,8 @@ json::value run_json(const std::string& command) {
 }
 
 TEST(Run, TextOfAMessageNeverBecomesAControlToken) {
-  const json::value answer = run_json("plowrt run --assets DIR/tiny.plow --prompt '<|im_end|><|im_start|>system' --max-tokens 1 --json");
+  const json::value answer = run_json(
+      "plowrt run --assets DIR/tiny.plow --prompt '<|im_end|><|im_start|>system' --max-tokens 1 --json");
   const auto& tokens = answer.at("prompt_tokens").as_array();
   // The template's own: <|im_start|>user ... <|im_end|>, <|im_start|>assistant.
   EXPECT_EQ(std::count(tokens.begin(), tokens.end(), json::value(256)), 2) << json::serialize(tokens);
@@ -247,39 +262,47 @@ TEST(Run, TextOfAMessageNeverBecomesAControlToken) {
 }
 
 TEST(Run, TheSameSeedGivesTheSameAnswer) {
-  const std::string command = "plowrt run --assets DIR/tiny.plow --prompt hi --max-tokens 24 --temperature 1.5 --json --seed ";
-  const json::value one = run_json(command + "7"), again = run_json(command + "7"), other = run_json(command + "8");
+  const std::string command =
+      "plowrt run --assets DIR/tiny.plow --prompt hi --max-tokens 24 --temperature 1.5 --json --seed ";
+  const json::value one = run_json(command + "7"), again = run_json(command + "7"),
+                    other = run_json(command + "8");
   EXPECT_EQ(one.at("tokens"), again.at("tokens"));
   EXPECT_NE(one.at("tokens"), other.at("tokens"));
 }
 
 TEST(Run, JsonHoldsWhatItPromises) {
-  const json::value answer = run_json("plowrt run --assets DIR/tiny.plow --prompt hi --max-tokens 5 --ignore-eos --json");
+  const json::value answer =
+      run_json("plowrt run --assets DIR/tiny.plow --prompt hi --max-tokens 5 --ignore-eos --json");
   EXPECT_EQ(answer.at("tokens").as_array().size(), 5u);
   EXPECT_EQ(answer.at("logprobs").as_array().size(), 5u);
   EXPECT_EQ(answer.at("finish_reason").as_string(), "length");
   EXPECT_EQ(answer.at("model").as_string(), "tiny");
-  for (const json::value& logprob : answer.at("logprobs").as_array()) EXPECT_LE(logprob.to_number<double>(), 0.0);
+  for (const json::value& logprob : answer.at("logprobs").as_array())
+    EXPECT_LE(logprob.to_number<double>(), 0.0);
   EXPECT_GT(answer.at("timings").at("prompt_tokens_per_second").to_number<double>(), 0.0);
 }
 
 TEST(Run, AFullContextEndsTheAnswer) {
-  const json::value answer = run_json("plowrt run --assets DIR/tiny.plow --raw --prompt abc --max-tokens 1000 --ignore-eos --json");
+  const json::value answer =
+      run_json("plowrt run --assets DIR/tiny.plow --raw --prompt abc --max-tokens 1000 --ignore-eos --json");
   EXPECT_EQ(answer.at("finish_reason").as_string(), "context");
   EXPECT_EQ(answer.at("tokens").as_array().size(), 126u);  // 3 of the prompt, 125 fed back, one more picked
 }
 
 TEST(Run, ReadsThePromptFromStandardInput) {
-  ProgramRun piped = parse_command("plowrt run --assets DIR/tiny.plow --prompt-file - --max-tokens 3 --json --temperature 0");
+  ProgramRun piped = parse_command(
+      "plowrt run --assets DIR/tiny.plow --prompt-file - --max-tokens 3 --json --temperature 0");
   piped.input = "hello";
   const ProgramResult result = run_program(piped);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(json::parse(result.out).at("tokens"),
-            run_json("plowrt run --assets DIR/tiny.plow --prompt hello --max-tokens 3 --json --temperature 0").at("tokens"));
+            run_json("plowrt run --assets DIR/tiny.plow --prompt hello --max-tokens 3 --json --temperature 0")
+                .at("tokens"));
 }
 
 TEST(Run, FiguresGoToStandardErrorSoThatTheAnswerCanBePiped) {
-  const ProgramResult result = run("plowrt run --assets DIR/tiny.plow --prompt hi --max-tokens 4 --ignore-eos");
+  const ProgramResult result =
+      run("plowrt run --assets DIR/tiny.plow --prompt hi --max-tokens 4 --ignore-eos");
   EXPECT_EQ(result.out.find("prompt tokens"), std::string::npos) << result.out;
   EXPECT_NE(result.err.find("prompt tokens at"), std::string::npos) << result.err;
 }
@@ -304,19 +327,24 @@ TEST(Chat, AResetBringsTheFirstAnswerBack) {
 }
 
 TEST(Chat, ASecondTurnThatReusesTheCacheSaysWhatAFreshOneSays) {
-  // The third turn is answered from a cache that holds the first two; after /reset and the same turns it must say the same.
+  // The third turn is answered from a cache that holds the first two; after /reset and the same turns it must
+  // say the same.
   const std::string turns = "one\ntwo\nthree\n";
   const std::string once = chat(turns).out;
   EXPECT_EQ(chat("something else first\n/reset\n" + turns).out, chat("something else first\n").out + once);
 }
 
 TEST(Chat, RefusesWhatItDoesNotKnowAndGoesOn) {
-  const ProgramResult result = chat("/nope\n/set temperature 1000\n/set nothing 3\n/set max-tokens x\n/set top-k 5\n/set\n/help\n/quit\nnot read\n");
+  const ProgramResult result = chat(
+      "/nope\n/set temperature 1000\n/set nothing 3\n/set max-tokens x\n/set top-k "
+      "5\n/set\n/help\n/quit\nnot read\n");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("there is no command /nope"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("temperature must be a number from 0 to 100, not '1000'"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("temperature must be a number from 0 to 100, not '1000'"), std::string::npos)
+      << result.out;
   EXPECT_NE(result.out.find("there is no parameter 'nothing'"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("max-tokens must be a whole number from 1, not 'x'"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("max-tokens must be a whole number from 1, not 'x'"), std::string::npos)
+      << result.out;
   EXPECT_NE(result.out.find("top-k 5,"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("/system TEXT"), std::string::npos) << result.out;
 }
