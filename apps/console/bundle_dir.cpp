@@ -1,5 +1,6 @@
 #include "console/bundle_dir.h"
 
+#include "base/mapped_file.h"
 #include "base/text_table.h"
 
 #include <fcntl.h>
@@ -15,6 +16,23 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr size_t kMaxWeightsJson = size_t{64} << 20;  // a tensor takes some 200 bytes of it
+
+// The string under `key` of a JSON object; empty when there is none. What is read so is for people only.
+std::string string_in(const std::string& text, const char* key) {
+  simdjson::dom::parser parser;
+  std::string_view value;
+  if (parser.parse(text)[key].get(value) != simdjson::SUCCESS) return {};
+  return std::string(value);
+}
+
+std::string name_of_directory(const fs::path& path) {
+  fs::path named = fs::absolute(path).lexically_normal();
+  if (!named.has_filename()) named = named.parent_path();
+  if (named.filename() == "bundle") named = named.parent_path();
+  return (named.extension() == ".plow" ? named.stem() : named.filename()).string();
+}
+
 Error write_error(const fs::path& path, int error) {
   const std::string message = fmt::format("cannot write {}: {}", path.string(), std::strerror(error));
   return error == ENOSPC || error == EDQUOT
@@ -25,16 +43,12 @@ Error write_error(const fs::path& path, int error) {
 }  // namespace
 
 ModelNames model_names(const BundleFile& bundle, const fs::path& path) {
-  const fs::path absolute = fs::absolute(path).lexically_normal();
   ModelNames names;
-  names.served_name = (absolute.has_filename() ? absolute : absolute.parent_path()).filename().string();
-  simdjson::dom::parser parser;
-  simdjson::dom::element record;
-  if (parser.parse(simdjson::padded_string(bundle.build_record())).get(record) != simdjson::SUCCESS)
-    return names;
-  std::string_view value;
-  if (record["served_name"].get(value) == simdjson::SUCCESS) names.served_name = value;
-  if (record["architecture"].get(value) == simdjson::SUCCESS) names.architecture = value;
+  names.served_name = string_in(std::string(bundle.build_record()), "served_name");
+  if (names.served_name.empty()) names.served_name = name_of_directory(path);
+  if (const auto weights = read_text_file(path / "weights.json", kMaxWeightsJson); weights.ok()) {
+    names.network = string_in(*weights, "network");
+  }
   return names;
 }
 
