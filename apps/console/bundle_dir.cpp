@@ -1,6 +1,5 @@
 #include "console/bundle_dir.h"
 
-#include "base/mapped_file.h"
 #include "base/text_table.h"
 
 #include <fcntl.h>
@@ -15,8 +14,6 @@ namespace plow {
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr size_t kMaxWeightsJson = size_t{64} << 20;  // a tensor takes some 200 bytes of it
 
 // The string under `key` of a JSON object; empty when there is none. What is read so is for people only.
 std::string string_in(const std::string& text, const char* key) {
@@ -43,12 +40,9 @@ Error write_error(const fs::path& path, int error) {
 }  // namespace
 
 ModelNames model_names(const BundleFile& bundle, const fs::path& path) {
-  ModelNames names;
-  names.served_name = string_in(std::string(bundle.build_record()), "served_name");
+  const std::string record(bundle.build_record());
+  ModelNames names{string_in(record, "served_name"), string_in(record, "architecture")};
   if (names.served_name.empty()) names.served_name = name_of_directory(path);
-  if (const auto weights = read_text_file(path / "weights.json", kMaxWeightsJson); weights.ok()) {
-    names.network = string_in(*weights, "network");
-  }
   return names;
 }
 

@@ -491,7 +491,7 @@ addEventListener('resize', resize);
 const model = data.model;
 document.title = `${model.name} - plow schedule`;
 $('title').textContent = model.name;
-$('facts').textContent = `${model.network ? model.network + ' ' : ''}on ${model.isa}, ${model.workers} workers, context ${model.max_context}, ${model.max_slots} slots`;
+$('facts').textContent = `${model.architecture ? model.architecture + ' ' : ''}on ${model.isa}, ${model.workers} workers, ${model.layers} layers, context ${model.max_context}, ${model.max_slots} slots`;
 $('program').innerHTML = data.programs.map((p, i) => `<option value="${i}">${i}: up to ${p.max_rows} row${p.max_rows > 1 ? 's' : ''}, ${p.packets.op.length} packets, ${ns(p.predicted_ns)}</option>`).join('');
 // The fragment chooses what is shown first: #dark, #light, #packet=INDEX, #zoom=FROM,TO (shares of the step).
 const wish = new URLSearchParams(location.hash.slice(1));

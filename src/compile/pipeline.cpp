@@ -77,11 +77,15 @@ Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progres
   return compiled;
 }
 
+// The name under which the family is known, as config.json says it. REQUIRES a checkpoint that a model was built from.
+std::string architecture_of(const Checkpoint& checkpoint) { return *checkpoint.config.find("architectures")->as_array()->front().as_string(); }
+
 // What the compile was, for people and for comparing two bundles: nothing of time or place, so that the same inputs give the same bytes from
 // whatever folder. A name that was not given is the bundle's folder's when it is served.
-std::string build_record(const CompileOptions& options) {
+std::string build_record(const CompileOptions& options, const Compiled& compiled) {
   json::object record;
   record["plow"] = "0.1.0";
+  record["architecture"] = architecture_of(compiled.checkpoint);
   if (!options.served_name.empty()) record["served_name"] = options.served_name;
   record["isa"] = isa_name(options.isa);
   record["workers"] = options.n_workers;
@@ -125,7 +129,7 @@ BundleTables bundle_tables(const CompileOptions& options, const Compiled& compil
   tables.sources = planned_sources(graph, compiled.tape);
   tables.graph_text = print_graph(graph);
   tables.rewrite_log = compiled.rewritten.log;
-  tables.build_record = build_record(options);
+  tables.build_record = build_record(options, compiled);
   return tables;
 }
 
@@ -137,10 +141,7 @@ Result<MemoryPlan> memory_of(const BundleTables& tables) {
 Result<CompileSummary> summarise(const Compiled& compiled, const BundleTables& tables) {
   CompileSummary summary;
   const OpGraph& graph = compiled.rewritten.graph;
-  if (const JsonValue* names = compiled.checkpoint.config.find("architectures"); names != nullptr && names->as_array() != nullptr &&
-      !names->as_array()->empty() && names->as_array()->front().as_string() != nullptr) {
-    summary.architecture = *names->as_array()->front().as_string();
-  }
+  summary.architecture = architecture_of(compiled.checkpoint);
   summary.served_name = compiled.served_name;
   summary.n_layers = graph.n_layers;
   summary.hidden = graph.hidden;

@@ -225,9 +225,9 @@ json::object program_json(const BundleFile& bundle, const ProgramView& program, 
 
 json::object model_json(const BundleHeader& header, const VizTitle& title) {
   return {
-      {"name", title.name},          {"network", title.network},          {"isa", isa_name(header.isa)},
-      {"workers", header.n_workers}, {"layers", header.n_layers},         {"hidden", header.hidden},
-      {"vocab", header.vocab},       {"max_context", header.max_context}, {"max_slots", header.max_slots}};
+      {"name", title.name},          {"architecture", title.architecture}, {"isa", isa_name(header.isa)},
+      {"workers", header.n_workers}, {"layers", header.n_layers},          {"hidden", header.hidden},
+      {"vocab", header.vocab},       {"max_context", header.max_context},  {"max_slots", header.max_slots}};
 }
 
 json::array memory_json(const BundleFile& bundle) {

@@ -1,7 +1,7 @@
 // `plowc viz`: one page of HTML that shows a bundle's schedule, without a network. page.html, page.css and
 // page.js are compiled in; the data block of the page is JSON:
 //
-//   model     name, network, isa, workers, layers, hidden, vocab, max_context, max_slots
+//   model     name, architecture, isa, workers, layers, hidden, vocab, max_context, max_slots
 //   memory    [[what, bytes], ...]: device memory by kind
 //   ops       names; all "op" fields index it
 //   nodes     of the graph: {op, layer (-1: none), text, weight}
@@ -25,7 +25,7 @@ namespace plow {
 // What of a bundle is not in model.pkt.
 struct VizTitle {
   std::string name;
-  std::string network;  // "LlamaForCausalLM-30x576"
+  std::string architecture;
 };
 
 // The data block alone, for tests.

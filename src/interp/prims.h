@@ -57,7 +57,7 @@ concept HasVectors = requires(typename I::Vec v, typename I::Mask m, const float
   I::reduce_max(v);          // -> float
 };
 
-// Narrow formats, and weights in Layout::kRows16Pairs: 16 rows of a column pair, even column and odd column.
+// Narrow formats, and weights in Layout::kRows16Pairs: 16 rows of a column pair.
 template <class I>
 concept HasNarrowLoads = requires(const Bf16* b, Bf16* out, const F16* h, const float* f, typename I::Vec v, uint32_t n) {
   I::load(b);
@@ -66,9 +66,12 @@ concept HasNarrowLoads = requires(const Bf16* b, Bf16* out, const F16* h, const 
   I::load_n(h, n);
   I::store(out, v);  // rounds to nearest, ties to even
   I::store_n(out, v, n);
-  I::load_pairs(b, v, v);
-  I::load_pairs(h, v, v);
-  I::load_pairs(f, v, v);
+  I::load_even(b);   // of a line of 16 rows' column pairs: the even column
+  I::load_even(h);
+  I::load_even(f);
+  I::load_odd(b);
+  I::load_odd(h);
+  I::load_odd(f);
 };
 
 // Dot products of bf16 pairs: acc + a.even * b.even + a.odd * b.odd, where b is one pair for all 16 rows.
@@ -86,8 +89,8 @@ concept HasScalarMath = requires(double x, double* out, float f) {
 template <class I>
 concept IsIsa = HasCounters<I> && HasSpin<I> && HasClock<I> && HasPrefetch<I> && HasVectors<I> && HasNarrowLoads<I> &&
                 HasScalarMath<I> && requires {
-                  I::kAccumulators;  // Vecs that a register-blocked loop may keep as accumulators
-                  I::kRowBlock;      // rows of activations that such a loop takes at once
+                  I::kRowBlock;      // rows of activations that a register-blocked loop takes at once
+                  I::kAccumulators;  // Vecs that such a loop may sum in when it takes several row groups at once
                 };
 
 }  // namespace plow::dev

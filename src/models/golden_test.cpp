@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kGolden = fs::path(PLOW_SOURCE_DIR) / "tests/golden/models";
+const fs::path kModels = fs::path(PLOW_SOURCE_DIR) / "build/models";
 const fs::path kTiny = fs::path(PLOW_SOURCE_DIR) / "build/fixtures/tiny";
 
 struct GoldenRow {
@@ -139,9 +140,9 @@ void expect_golden(const OpGraph& graph, const Checkpoint& checkpoint, const Gol
   }
 }
 
-class GoldenLogits : public testing::TestWithParam<const char*> {};
+class TinyGoldenLogits : public testing::TestWithParam<const char*> {};
 
-TEST_P(GoldenLogits, OfTheGraphAreThoseOfTransformers) {
+TEST_P(TinyGoldenLogits, OfTheGraphAreThoseOfTransformers) {
   const std::string folder = GetParam();
   const std::string golden =
       folder == "llama-f16" || folder == "llama-f32" || folder == "llama-sharded" ? "llama" : folder;
@@ -155,7 +156,7 @@ TEST_P(GoldenLogits, OfTheGraphAreThoseOfTransformers) {
   for (const GoldenPrompt& prompt : prompts) expect_golden(*graph, *checkpoint, prompt);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, GoldenLogits,
+INSTANTIATE_TEST_SUITE_P(All, TinyGoldenLogits,
                          testing::Values("llama", "llama-f16", "llama-f32", "llama-sharded", "llama-tied",
                                          "llama-mha", "llama-odd", "llama-linear", "llama-rope3",
                                          "llama-yarn", "mistral", "qwen2", "qwen3", "gemma3", "gemma3-linear",
@@ -165,6 +166,32 @@ INSTANTIATE_TEST_SUITE_P(Tiny, GoldenLogits,
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
+
+// The first tokens of a prompt and its answer.
+GoldenPrompt shortened(const GoldenPrompt& prompt, size_t n_tokens) {
+  GoldenPrompt out = prompt;
+  out.ids.resize(std::min(out.ids.size(), n_tokens));
+  out.greedy.resize(std::min(out.greedy.size(), n_tokens - out.ids.size()));
+  std::erase_if(out.rows, [&](const GoldenRow& row) { return row.position >= n_tokens; });
+  return out;
+}
+
+// The whole model, on the two short prompts whose logits were computed in float64. Other lengths are the
+// business of tests/e2e.
+TEST(GoldenLogits, OfSmolLm2AreThoseOfTransformers) {
+  const Result<Checkpoint> checkpoint = load_checkpoint(kModels / "smollm2-135m/checkpoint");
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message
+                               << " (scripts/fetch_model.sh smollm2-135m fetches it)";
+  const Result<OpGraph> graph = build_model(*checkpoint, {});
+  ASSERT_TRUE(graph.ok()) << graph.error().message;
+  size_t tested = 0;
+  for (const GoldenPrompt& prompt : read_golden("smollm2-135m")) {
+    if (prompt.rows.empty() || prompt.ids.size() > 20 || prompt.ids.size() < 5) continue;
+    expect_golden(*graph, *checkpoint, shortened(prompt, 24));
+    ++tested;
+  }
+  EXPECT_EQ(tested, 2u);
+}
 
 }  // namespace
 }  // namespace plow

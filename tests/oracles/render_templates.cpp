@@ -3,7 +3,7 @@
 //
 //   render_templates JOBS.json RESULTS.json
 //
-// JOBS.json: {"templates": [path, ...], "inputs": [input, ...]}, an input as in read_input(). RESULTS.json: for each template
+// JOBS.json: {"templates": [path, ...], "inputs": [input, ...]}, an input as in chat_input_json.h. RESULTS.json: for each template
 // a list with one result for each input: {"segments": [[text, trusted], ...]} or {"error": message}.
 #include <boost/json.hpp>
 #include <cstdio>
@@ -12,27 +12,12 @@
 #include <sstream>
 
 #include "base/mapped_file.h"
+#include "text/chat_template/chat_input_json.h"
 #include "text/chat_template/chat_template.h"
 
 namespace {
 
 namespace json = boost::json;
-
-plow::ChatInput read_input(const json::object& object) {
-  plow::ChatInput input;
-  input.messages = object.at("messages");
-  if (const json::value* tools = object.if_contains("tools")) input.tools = *tools;
-  if (const json::value* documents = object.if_contains("documents")) input.documents = *documents;
-  if (const json::value* flag = object.if_contains("add_generation_prompt")) input.add_generation_prompt = flag->as_bool();
-  if (const json::value* tokens = object.if_contains("special_tokens")) input.special_tokens = tokens->as_object();
-  if (const json::value* variables = object.if_contains("variables")) input.variables = variables->as_object();
-  if (const json::value* now = object.if_contains("now")) {
-    const json::array& parts = now->as_array();  // year to second
-    const auto part = [&](size_t i) { return static_cast<int>(parts.at(i).as_int64()); };
-    input.now = plow::LocalTime{part(0), part(1), part(2), part(3), part(4), part(5), 0};
-  }
-  return input;
-}
 
 json::object render(const plow::ChatTemplate& chat_template, const plow::ChatInput& input) {
   const auto segments = chat_template.render_segments(input);
@@ -72,7 +57,14 @@ int main(int argc, char** argv) {
   text << file.rdbuf();
   const json::object jobs = json::parse(text.str()).as_object();
   std::vector<plow::ChatInput> inputs;
-  for (const json::value& input : jobs.at("inputs").as_array()) inputs.push_back(read_input(input.as_object()));
+  for (const json::value& input : jobs.at("inputs").as_array()) {
+    auto read = plow::chat_input_from_json(input.as_object());
+    if (!read.ok()) {
+      std::cerr << read.error().message << "\n";
+      return 1;
+    }
+    inputs.push_back(std::move(*read));
+  }
   json::array all;
   for (const json::value& path : jobs.at("templates").as_array()) {
     all.push_back(render_all(std::string(path.as_string()), inputs));

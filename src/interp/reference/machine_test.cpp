@@ -1,7 +1,7 @@
 #include "interp/reference/machine.h"
 
 #include "interp/reference/testing/steps.h"
-#include "packet/testing/toy_bundle.h"
+#include "packet/testing/seeded_toy.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace plow::reference {
 namespace {
 
-Machine machine_for(const BundleFile& bundle, const ToyBundle& toy, MachineOptions options) {
+Machine machine_for(const BundleFile& bundle, const SeededToy& toy, MachineOptions options) {
   options.slots = toy.tables.header.max_slots;
   return Machine::create(bundle, toy.tape, options).value();
 }
@@ -36,11 +36,11 @@ void feed_back(EvalStep& step, const Matrix& tokens) {
 
 TEST(Machine, ComputesWhatTheGraphSays) {
   for (const uint32_t workers : {1u, 2u, 5u}) {
-    ToyBundleOptions options;
+    SeededToyOptions options;
     options.n_workers = workers;
     options.shape.window = 6;
     options.shape.layers = 3;
-    const ToyBundle toy = make_toy_bundle(options);
+    const SeededToy toy = make_seeded_toy(options);
     const BundleFile bundle = toy.open();
     Machine machine = machine_for(bundle, toy, {});
     Evaluator oracle = Evaluator::create(toy.graph, toy.weights, 3).value();
@@ -69,9 +69,9 @@ TEST(Machine, ComputesWhatTheGraphSays) {
 
 // Every policy, many seeds: the same bits, and nothing found.
 TEST(Machine, GivesTheSameBitsInEveryOrder) {
-  ToyBundleOptions toy_options;
+  SeededToyOptions toy_options;
   toy_options.n_workers = 4;
-  const ToyBundle toy = make_toy_bundle(toy_options);
+  const SeededToy toy = make_seeded_toy(toy_options);
   const BundleFile bundle = toy.open();
   Machine machine = machine_for(bundle, toy, {});
   std::vector<std::vector<float>> expected;
@@ -89,7 +89,7 @@ TEST(Machine, GivesTheSameBitsInEveryOrder) {
 }
 
 TEST(Machine, ChecksOrderWithoutArithmetic) {
-  const ToyBundle toy = make_toy_bundle({});
+  const SeededToy toy = make_seeded_toy({});
   const BundleFile bundle = toy.open();
   Machine machine = machine_for(bundle, toy, {.arithmetic = false});
   for (uint64_t order = 0; order < 1000; ++order) {
@@ -104,7 +104,7 @@ TEST(Machine, ChecksOrderWithoutArithmetic) {
 
 // Blocks anywhere in the pool, in any order, give the same bits as blocks in a row.
 TEST(Machine, FollowsTheBlockTables) {
-  const ToyBundle toy = make_toy_bundle({});
+  const SeededToy toy = make_seeded_toy({});
   const BundleFile bundle = toy.open();
   Machine in_order = machine_for(bundle, toy, {});
   Machine shuffled = machine_for(bundle, toy, {});
@@ -122,7 +122,7 @@ TEST(Machine, FollowsTheBlockTables) {
 
 // Slot 1 goes on where slot 0's first block of 16 positions ends.
 TEST(Machine, ReadsAPrefixFromAnotherSlotsBlocksAndNoticesAWrongOne) {
-  const ToyBundle toy = make_toy_bundle({});
+  const SeededToy toy = make_seeded_toy({});
   const BundleFile bundle = toy.open();
   const std::vector<uint32_t> prefix = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   for (const bool right : {true, false}) {
@@ -155,7 +155,7 @@ TEST(Machine, ReadsAPrefixFromAnotherSlotsBlocksAndNoticesAWrongOne) {
 }
 
 TEST(Machine, NoticesACacheThatWasNeverFilled) {
-  const ToyBundle toy = make_toy_bundle({});
+  const SeededToy toy = make_seeded_toy({});
   const BundleFile bundle = toy.open();
   Machine machine = machine_for(bundle, toy, {});
   const StepOutput output = machine.run(step_of({{0, 3, {9}}})).value();
@@ -167,7 +167,7 @@ TEST(Machine, NoticesACacheThatWasNeverFilled) {
 }
 
 TEST(Machine, DrawsTheSameTokensWhateverTheBatch) {
-  const ToyBundle toy = make_toy_bundle({});
+  const SeededToy toy = make_seeded_toy({});
   const BundleFile bundle = toy.open();
   StepInput alone = step_of({{1, 0, {3, 4, 5}}}, 0),
             together = step_of({{0, 0, {9, 9}}, {1, 0, {3, 4, 5}}, {2, 0, {8}}}, 1);
@@ -189,7 +189,7 @@ TEST(Machine, DrawsTheSameTokensWhateverTheBatch) {
 }
 
 TEST(Machine, RefusesInputsThatTheHostMayNotGive) {
-  const ToyBundle toy = make_toy_bundle({});
+  const SeededToy toy = make_seeded_toy({});
   const BundleFile bundle = toy.open();
   Machine machine = machine_for(bundle, toy, {.context = 32});
   const auto message = [&](const StepInput& input) {

@@ -4,7 +4,7 @@
 #include "interp/reference/machine.h"
 #include "interp/reference/testing/order_oracle.h"
 #include "interp/reference/testing/steps.h"
-#include "packet/testing/toy_bundle.h"
+#include "packet/testing/seeded_toy.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@ namespace {
 
 constexpr uint64_t kSeeds = 24;
 
-ToyBundle small_toy() {
-  ToyBundleOptions options;
+SeededToy small_toy() {
+  SeededToyOptions options;
   options.shape = {.layers = 3,
                    .hidden = 48,
                    .heads = 4,
@@ -28,7 +28,7 @@ ToyBundle small_toy() {
                    .vocab = 64,
                    .window = 6};
   options.n_workers = 3;
-  return make_toy_bundle(options);
+  return make_seeded_toy(options);
 }
 
 // What a run gives: the bits of all logits and tokens, or the first finding.
@@ -37,7 +37,7 @@ struct Outcome {
   std::vector<uint32_t> values;
 };
 
-Outcome run_all(const BundleFile& bundle, const ToyBundle& toy, const MachineOptions& options) {
+Outcome run_all(const BundleFile& bundle, const SeededToy& toy, const MachineOptions& options) {
   Outcome outcome;
   Machine machine = Machine::create(bundle, toy.tape, options).value();
   for (const StepInput& input : mixed_steps()) {
@@ -138,7 +138,7 @@ class SeedFault : public ::testing::Test {
     }
   }
 
-  ToyBundle toy_;
+  SeededToy toy_;
   Outcome good_;
 };
 

@@ -16,8 +16,9 @@ struct Avx2 : ScalarPrims {
     __m256 lo, hi;
   };
 
-  // Six Vecs are 12 of the 16 registers; four are left for the weights of a line and a broadcast.
-  static constexpr int kAccumulators = 6;
+  // Six rows of one row group are 12 of the 16 registers; the rest holds a line's even or odd columns and a broadcast. With several row groups
+  // their weights take more, so that four Vecs are the most that stay in registers.
+  static constexpr int kAccumulators = 4;
   static constexpr int kRowBlock = 6;
 
   static Vec zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
@@ -112,24 +113,23 @@ struct Avx2 : ScalarPrims {
     __builtin_memcpy(p, lanes, n * sizeof(Bf16));
   }
 
-  static void load_pairs(const Bf16* line, Vec& even, Vec& odd) {
-    const __m256i* q = reinterpret_cast<const __m256i*>(line);
-    const __m256i lo = _mm256_loadu_si256(q), hi = _mm256_loadu_si256(q + 1);
+  static Vec load_even(const Bf16* line) {
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(words(line), 16)), _mm256_castsi256_ps(_mm256_slli_epi32(words(line + 16), 16))};
+  }
+  static Vec load_odd(const Bf16* line) {
     const __m256i high_half = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
-    even = {_mm256_castsi256_ps(_mm256_slli_epi32(lo, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(hi, 16))};
-    odd = {_mm256_castsi256_ps(_mm256_and_si256(lo, high_half)), _mm256_castsi256_ps(_mm256_and_si256(hi, high_half))};
+    return {_mm256_castsi256_ps(_mm256_and_si256(words(line), high_half)),
+            _mm256_castsi256_ps(_mm256_and_si256(words(line + 16), high_half))};
   }
-  static void load_pairs(const F16* line, Vec& even, Vec& odd) {
-    const __m256i* q = reinterpret_cast<const __m256i*>(line);
-    const __m256i lo = _mm256_loadu_si256(q), hi = _mm256_loadu_si256(q + 1);
+  static Vec load_even(const F16* line) {
     const __m256i low_half = _mm256_set1_epi32(0xffff);
-    even = {from_low_halves(_mm256_and_si256(lo, low_half)), from_low_halves(_mm256_and_si256(hi, low_half))};
-    odd = {from_low_halves(_mm256_srli_epi32(lo, 16)), from_low_halves(_mm256_srli_epi32(hi, 16))};
+    return {from_low_halves(_mm256_and_si256(words(line), low_half)), from_low_halves(_mm256_and_si256(words(line + 16), low_half))};
   }
-  static void load_pairs(const float* line, Vec& even, Vec& odd) {
-    split(_mm256_loadu_ps(line), _mm256_loadu_ps(line + 8), even.lo, odd.lo);
-    split(_mm256_loadu_ps(line + 16), _mm256_loadu_ps(line + 24), even.hi, odd.hi);
+  static Vec load_odd(const F16* line) {
+    return {from_low_halves(_mm256_srli_epi32(words(line), 16)), from_low_halves(_mm256_srli_epi32(words(line + 16), 16))};
   }
+  static Vec load_even(const float* line) { return {alternate<0x88>(line), alternate<0x88>(line + 16)}; }
+  static Vec load_odd(const float* line) { return {alternate<0xdd>(line), alternate<0xdd>(line + 16)}; }
 
  private:
   static __m256 power(__m256 n) {
@@ -153,11 +153,15 @@ struct Avx2 : ScalarPrims {
     const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0xd8);
     return _mm256_cvtph_ps(_mm256_castsi256_si128(packed));
   }
-  // Even and odd elements of a and b.
-  static void split(__m256 a, __m256 b, __m256& even, __m256& odd) {
-    const __m256 e = _mm256_shuffle_ps(a, b, 0x88), o = _mm256_shuffle_ps(a, b, 0xdd);
-    even = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(e), 0xd8));
-    odd = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(o), 0xd8));
+  template <class T>
+  static __m256i words(const T* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  // Every other of 16 floats: the even ones with 0x88, the odd ones with 0xdd.
+  template <int kPick>
+  static __m256 alternate(const float* p) {
+    const __m256 v = _mm256_shuffle_ps(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8), kPick);  // 64-bit pieces in the order 0 2 1 3
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xd8));
   }
 };
 

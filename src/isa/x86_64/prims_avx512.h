@@ -66,24 +66,23 @@ struct Avx512 : ScalarPrims {
   static void store(Bf16* p, Vec v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(v)); }
   static void store_n(Bf16* p, Vec v, uint32_t n) { _mm256_mask_storeu_epi16(p, lanes_below(n), narrow(v)); }
 
-  static void load_pairs(const Bf16* line, Vec& even, Vec& odd) {
-    const __m512i pairs = _mm512_loadu_si512(line);
-    even = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
-    odd = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+  static Vec load_even(const Bf16* line) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(line), 16)); }
+  static Vec load_odd(const Bf16* line) {
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(line), _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
   }
-  static void load_pairs(const F16* line, Vec& even, Vec& odd) {
-    const __m512i pairs = _mm512_loadu_si512(line);
-    even = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(pairs));
-    odd = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(pairs, 16)));
+  static Vec load_even(const F16* line) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_loadu_si512(line))); }
+  static Vec load_odd(const F16* line) {
+    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_loadu_si512(line), 16)));
   }
-  static void load_pairs(const float* line, Vec& even, Vec& odd) {
-    const __m512 a = _mm512_loadu_ps(line), b = _mm512_loadu_ps(line + 16);
-    const __m512i evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    even = _mm512_permutex2var_ps(a, evens, b);
-    odd = _mm512_permutex2var_ps(a, _mm512_add_epi32(evens, _mm512_set1_epi32(1)), b);
-  }
+  static Vec load_even(const float* line) { return alternate(line, _mm512_setzero_si512()); }
+  static Vec load_odd(const float* line) { return alternate(line, _mm512_set1_epi32(1)); }
 
  private:
+  // Every other of 32 floats, from `first` on.
+  static Vec alternate(const float* p, __m512i first) {
+    const __m512i evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(_mm512_loadu_ps(p), _mm512_add_epi32(evens, first), _mm512_loadu_ps(p + 16));
+  }
   static __m256 high_half(Vec v) { return _mm512_extractf32x8_ps(v, 1); }
   static Vec widen(__m256i bf16) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16)); }
   // float_to_bf16 of base/float16.h.

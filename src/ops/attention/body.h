@@ -74,9 +74,20 @@ PLOW_DEVICE const T* head_block(const AttentionPass& pass, uint32_t position) {
   return reinterpret_cast<const T*>(block) + size_t{2} * pass.kv_head * pass.head_dim * kBlockTokens;
 }
 
+// K and V of a unit's blocks, and those of the unit after it, which are prefetched line by line as these are read (or these again, when
+// there is nothing to be prefetched).
+template <class T>
+struct UnitBlocks {
+  uint32_t first, end;  // that exist
+  const T* keys[kUnitBlocks];
+  const T* values[kUnitBlocks];
+  const T* next_keys[kUnitBlocks];
+  const T* next_values[kUnitBlocks];
+};
+
 // Scores of R queries from `first` on against one block, before scale.
 template <class I, class T, int R>
-PLOW_DEVICE void score_block(const AttentionPass& pass, uint32_t first, const T* k, uint32_t block) {
+PLOW_DEVICE void score_block(const AttentionPass& pass, uint32_t first, const UnitBlocks<T>& blocks, uint32_t block) {
   using Vec = typename I::Vec;
   Vec acc[R];
   const float* q[R];
@@ -84,8 +95,11 @@ PLOW_DEVICE void score_block(const AttentionPass& pass, uint32_t first, const T*
     acc[r] = I::zero();
     q[r] = query(pass, first + static_cast<uint32_t>(r));
   }
+  const T* k = blocks.keys[block];
+  const T* next = blocks.next_keys[block];
   for (uint32_t d = 0; d < pass.head_dim; ++d) {
     const Vec keys = I::load(k + size_t{d} * kBlockTokens);
+    I::prefetch(next + size_t{d} * kBlockTokens);
     for (int r = 0; r < R; ++r) acc[r] = I::fma(I::set(q[r][d]), keys, acc[r]);
   }
   for (int r = 0; r < R; ++r) {
@@ -127,10 +141,9 @@ PLOW_DEVICE void softmax_unit(const AttentionPass& pass, uint32_t i, Range range
   pass.maximum[i] = maximum;
 }
 
-// Adds weight * V of places [range.begin, range.end) to 16 columns of the outputs of R queries. `values` are the blocks' V.
+// Adds weight * V of places [range.begin, range.end) to 16 columns of the outputs of R queries.
 template <class I, class T, int R>
-PLOW_DEVICE void add_values(const AttentionPass& pass, uint32_t first, Range range, const T* const (&values)[kUnitBlocks],
-                            uint32_t column) {
+PLOW_DEVICE void add_values(const AttentionPass& pass, uint32_t first, Range range, const UnitBlocks<T>& blocks, uint32_t column) {
   using Vec = typename I::Vec;
   const uint32_t padded = padded_head(pass.head_dim), lanes = min_u32(16, pass.head_dim - column);
   float* output = pass.output + size_t{first} * padded + column;
@@ -138,7 +151,9 @@ PLOW_DEVICE void add_values(const AttentionPass& pass, uint32_t first, Range ran
   Vec acc[R];
   for (int r = 0; r < R; ++r) acc[r] = I::load(output + r * padded);
   for (uint32_t t = range.begin; t < range.end; ++t) {
-    const T* row = values[t / kBlockTokens] + size_t{t % kBlockTokens} * pass.head_dim + column;
+    const size_t at = size_t{t % kBlockTokens} * pass.head_dim + column;
+    const T* row = blocks.values[t / kBlockTokens] + at;
+    I::prefetch(blocks.next_values[t / kBlockTokens] + at);
     const Vec v = lanes == 16 ? I::load(row) : I::load_n(row, lanes);
     for (int r = 0; r < R; ++r) acc[r] = I::fma(I::set(scores[r * kUnitTokens + t]), v, acc[r]);
   }
@@ -147,7 +162,7 @@ PLOW_DEVICE void add_values(const AttentionPass& pass, uint32_t first, Range ran
 
 // The same for R queries whose ranges may differ at both ends: what they have in common is added together.
 template <class I, class T, int R>
-PLOW_DEVICE void add_unit_values(const AttentionPass& pass, uint32_t first, uint32_t base, const T* const (&values)[kUnitBlocks]) {
+PLOW_DEVICE void add_unit_values(const AttentionPass& pass, uint32_t first, uint32_t base, const UnitBlocks<T>& blocks) {
   Range own[R];
   Range common{0, kUnitTokens};
   for (int r = 0; r < R; ++r) {
@@ -161,36 +176,46 @@ PLOW_DEVICE void add_unit_values(const AttentionPass& pass, uint32_t first, uint
       float* output = pass.output + size_t{i} * padded_head(pass.head_dim) + column;
       I::store(output, I::mul(I::load(output), I::set(pass.factor[i])));
       const Range before{own[r].begin, min_u32(own[r].end, common.begin)};
-      if (before.begin < before.end) add_values<I, T, 1>(pass, i, before, values, column);
+      if (before.begin < before.end) add_values<I, T, 1>(pass, i, before, blocks, column);
     }
-    if (common.begin < common.end) add_values<I, T, R>(pass, first, common, values, column);
+    if (common.begin < common.end) add_values<I, T, R>(pass, first, common, blocks, column);
     for (int r = 0; r < R; ++r) {
       const Range after{common.end, own[r].end};
-      if (after.begin < after.end) add_values<I, T, 1>(pass, first + static_cast<uint32_t>(r), after, values, column);
+      if (after.begin < after.end) add_values<I, T, 1>(pass, first + static_cast<uint32_t>(r), after, blocks, column);
     }
   }
 }
 
-// The queries [first, first + R) against one unit.
+// The queries [first, first + n) against the unit at `base`. REQUIRES n in 1 .. R.
 template <class I, class T, int R>
-PLOW_DEVICE void attend_unit(const AttentionPass& pass, uint32_t first, uint32_t base, uint32_t first_block, uint32_t end_block,
-                             const T* const (&keys)[kUnitBlocks], const T* const (&values)[kUnitBlocks]) {
-  for (uint32_t b = first_block; b < end_block; ++b) score_block<I, T, R>(pass, first, keys[b], b);
+PLOW_DEVICE void attend_unit(uint32_t n, const AttentionPass& pass, uint32_t first, uint32_t base, const UnitBlocks<T>& blocks) {
+  if constexpr (R > 1) {
+    if (n < R) return attend_unit<I, T, R - 1>(n, pass, first, base, blocks);
+  }
+  for (uint32_t b = blocks.first; b < blocks.end; ++b) score_block<I, T, R>(pass, first, blocks, b);
   for (int r = 0; r < R; ++r) {
     const uint32_t i = first + static_cast<uint32_t>(r);
     softmax_unit<I>(pass, i, unit_range(pass, i, base));
   }
-  add_unit_values<I, T, R>(pass, first, base, values);
+  add_unit_values<I, T, R>(pass, first, base, blocks);
 }
 
-template <class I, class T, int R>
-PLOW_DEVICE void attend_unit_of(uint32_t n, const AttentionPass& pass, uint32_t first, uint32_t base, uint32_t first_block,
-                                uint32_t end_block, const T* const (&keys)[kUnitBlocks],
-                                const T* const (&values)[kUnitBlocks]) {
-  if constexpr (R > 1) {
-    if (n < R) return attend_unit_of<I, T, R - 1>(n, pass, first, base, first_block, end_block, keys, values);
+// The blocks of the unit at `base` that hold positions of `all`, and those of the next.
+template <class T>
+PLOW_DEVICE UnitBlocks<T> unit_blocks(const AttentionPass& pass, Range all, uint32_t base) {
+  UnitBlocks<T> blocks{};
+  blocks.first = all.begin > base ? (all.begin - base) / kBlockTokens : 0;
+  blocks.end = ceil_div(min_u32(all.end - base, kUnitTokens), kBlockTokens);
+  const size_t keys = size_t{pass.head_dim} * kBlockTokens;
+  for (uint32_t b = blocks.first; b < blocks.end; ++b) {
+    const uint32_t position = base + b * kBlockTokens;
+    const bool more = position + kUnitTokens < all.end;
+    blocks.keys[b] = head_block<T>(pass, position);
+    blocks.next_keys[b] = more ? head_block<T>(pass, position + kUnitTokens) : blocks.keys[b];
+    blocks.values[b] = blocks.keys[b] + keys;
+    blocks.next_values[b] = blocks.next_keys[b] + keys;
   }
-  attend_unit<I, T, R>(pass, first, base, first_block, end_block, keys, values);
+  return blocks;
 }
 
 template <class I, class T>
@@ -204,20 +229,13 @@ PLOW_DEVICE void attend(const AttentionPass& pass) {
   // Earlier queries begin and end no later than later ones.
   const Range all{positions_of(pass, 0).begin, positions_of(pass, pass.n_queries - 1).end};
   for (uint32_t base = all.begin / kUnitTokens * kUnitTokens; base < all.end; base += kUnitTokens) {
-    const uint32_t first_block = all.begin > base ? (all.begin - base) / kBlockTokens : 0;
-    const uint32_t end_block = ceil_div(min_u32(all.end - base, kUnitTokens), kBlockTokens);
-    const T* keys[kUnitBlocks] = {};
-    const T* values[kUnitBlocks] = {};
-    for (uint32_t b = first_block; b < end_block; ++b) {
-      keys[b] = head_block<T>(pass, base + b * kBlockTokens);
-      values[b] = keys[b] + size_t{pass.head_dim} * kBlockTokens;
-    }
+    const UnitBlocks<T> blocks = unit_blocks<T>(pass, all, base);
     // Queries that have positions in the unit follow each other.
     uint32_t first = 0, end = pass.n_queries;
     while (first < end && positions_of(pass, first).end <= base) ++first;
     while (end > first && positions_of(pass, end - 1).begin >= base + kUnitTokens) --end;
     for (uint32_t i = first; i < end; i += I::kRowBlock) {
-      attend_unit_of<I, T, I::kRowBlock>(min_u32(I::kRowBlock, end - i), pass, i, base, first_block, end_block, keys, values);
+      attend_unit<I, T, I::kRowBlock>(min_u32(I::kRowBlock, end - i), pass, i, base, blocks);
     }
   }
 }

@@ -43,16 +43,16 @@ struct FmaProduct {
 
   template <int R, int G>
   static void pair(Vec (&acc)[R][G], const W* line, const float* x, const LinearPanel& panel) {
-    Vec even[G], odd[G];
-    for (int g = 0; g < G; ++g) I::load_pairs(line + g * panel.group_stride, even[g], odd[g]);
-    add_column(acc, even, x, panel);
+    half_pair(acc, line, x, panel);
+    Vec odd[G];
+    for (int g = 0; g < G; ++g) odd[g] = I::load_odd(line + g * panel.group_stride);
     add_column(acc, odd, x + 1, panel);
   }
   // The last column when their number is odd: the weights of the other are padding, and x ends.
   template <int R, int G>
   static void half_pair(Vec (&acc)[R][G], const W* line, const float* x, const LinearPanel& panel) {
-    Vec even[G], odd[G];
-    for (int g = 0; g < G; ++g) I::load_pairs(line + g * panel.group_stride, even[g], odd[g]);
+    Vec even[G];
+    for (int g = 0; g < G; ++g) even[g] = I::load_even(line + g * panel.group_stride);
     add_column(acc, even, x, panel);
   }
 

@@ -52,6 +52,10 @@ class Lexer {
  private:
   [[noreturn]] void fail_here(std::string message) const { throw Failure{std::move(message), line_}; }
 
+  [[noreturn]] void fail_character(size_t begin, size_t end) const {
+    fail_here(fmt::format("unexpected character '{}'", source_.substr(begin, end - begin)));
+  }
+
   Token& push(TokenKind kind) {
     tokens_.push_back({kind, line_, {}, 0, 0});
     return tokens_.back();
@@ -190,6 +194,11 @@ class Lexer {
     size_t n = 0;
     while (at_ + n < source_.size() && is_name_char(source_[at_ + n])) ++n;
     if (n == 0) return false;
+    for (size_t i = at_; i < at_ + n;) {
+      const size_t begin = i;
+      const char32_t c = next_char(source_, i);
+      if (c >= 0x80 && !is_alpha(c) && !is_numeric(c)) fail_character(begin, i);
+    }
     push(TokenKind::kName).text = source_.substr(at_, n);
     advance(n);
     return true;
@@ -306,7 +315,7 @@ class Lexer {
     }
     size_t end = at_;
     next_char(source_, end);
-    fail_here(fmt::format("unexpected character '{}'", source_.substr(at_, end - at_)));
+    fail_character(at_, end);
   }
 
   std::string storage_;

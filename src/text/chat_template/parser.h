@@ -102,7 +102,11 @@ class Parser {
   uint32_t nesting_ = 0;
   uint32_t enclosing_loops_ = 0;  // that `break` can leave
   uint32_t enclosing_fors_ = 0;   // whatever lies between
-  std::vector<std::string> open_tags_;
+  struct OpenTag {
+    std::string name;
+    uint32_t line = 0;
+  };
+  std::vector<OpenTag> open_tags_;
   // How often a name that means something by being used was read so far: a construct compares before and
   // after.
   struct Uses {

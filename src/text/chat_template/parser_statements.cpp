@@ -162,9 +162,9 @@ NodeId Parser::parse_statements(const Ends& ends) {
     }
   }
   if (current().kind == TokenKind::kEnd && !ends.empty()) {
-    throw Failure{
-        fmt::format("'{}' is not closed: the template ends before '{}'", open_tags_.back(), ends.back()),
-        body.line};
+    const OpenTag& tag = open_tags_.back();
+    throw Failure{fmt::format("'{}' is not closed: the template ends before '{}'", tag.name, ends.back()),
+                  tag.line};
   }
   body.list = add_list(statements);
   return add(body);
@@ -173,7 +173,7 @@ NodeId Parser::parse_statements(const Ends& ends) {
 void Parser::parse_statement(std::vector<NodeId>& statements) {
   const std::string tag = current().text;
   if (current().kind != TokenKind::kName) fail_here("expected the name of a tag");
-  open_tags_.push_back(tag);
+  open_tags_.push_back({tag, current().line});
   if (tag == "if") {
     statements.push_back(parse_if());
   } else if (tag == "for") {
@@ -201,7 +201,7 @@ void Parser::parse_statement(std::vector<NodeId>& statements) {
     }
     open_tags_.pop_back();
     if (open_tags_.empty()) fail_here("unknown tag");
-    fail_here(fmt::format("unknown tag inside '{}'", open_tags_.back()));
+    fail_here(fmt::format("unknown tag inside '{}'", open_tags_.back().name));
   }
   open_tags_.pop_back();
 }

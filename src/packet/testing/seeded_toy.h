@@ -33,7 +33,7 @@ struct ToyWeights : WeightSource {
   }
 };
 
-struct ToyBundle {
+struct SeededToy {
   OpGraph graph;
   BundleTables tables;
   std::vector<std::byte> tape;
@@ -42,7 +42,7 @@ struct ToyBundle {
   BundleFile open() const { return BundleFile::from_bytes(serialise_bundle(tables)).value(); }
 };
 
-struct ToyBundleOptions {
+struct SeededToyOptions {
   ToyShape shape;
   std::vector<TileOptions> programs = {{{4, 4, 4, 4}, 16, 16},
                                        {{20, 8, 4, 4}, 16, 16}};  // few rows, many rows
@@ -74,8 +74,8 @@ inline std::vector<std::byte> toy_tape(const OpGraph& graph, const TapePlan& pla
   return tape;
 }
 
-inline ToyBundle make_toy_bundle(const ToyBundleOptions& options = {}) {
-  ToyBundle toy;
+inline SeededToy make_seeded_toy(const SeededToyOptions& options = {}) {
+  SeededToy toy;
   toy.weights.seed = options.seed;
   toy.graph = toy_graph(options.shape);
   const TapePlan tape = plan_tape(toy.graph);
