@@ -89,7 +89,8 @@ constexpr Recipe kRecipes[] = {
     {"llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2", {kLlama3}, false, true, true},
     {"glm4 glm5", {kLlama3}, false, true},
     {"chatglm-bpe dbrx smaug-bpe", {kLlama3}},
-    // Qwen 2's and MPT's tokenizer.json normalize to NFC, which llama.cpp leaves out. The vectors packaged for qwen35 show none.
+    // Qwen 2's and MPT's tokenizer.json normalize to NFC, which llama.cpp leaves out. The vectors packaged
+    // for qwen35 show none.
     {"qwen2 deepseek-r1-qwen megrez", {kQwen2}, true},
     {"qwen35", {kQwen35}},
     {"stablelm2 hunyuan solar-open grok-2", {kQwen2}},

@@ -51,7 +51,12 @@ void check_case(const Tokenizer& tokenizer, dom::element one) {
   EXPECT_EQ(*ids, ids_of(one.at(1)));
   const auto plain = tokenizer.encode(text, {.add_special_tokens = false, .parse_special = false});
   ASSERT_TRUE(plain.ok()) << plain.error().message;
-  EXPECT_EQ(*plain, ids_of(one.at(2)));
+  if (one.at(2).is_null()) {  // the library's model makes control tokens of this text
+    for (const uint32_t id : *plain)
+      EXPECT_TRUE(!tokenizer.is_special(id) || id == tokenizer.special_ids().unk) << id;
+  } else {
+    EXPECT_EQ(*plain, ids_of(one.at(2)));
+  }
   check_decoded(tokenizer, ids_of(one.at(1)), false, one.at(3));
   check_decoded(tokenizer, ids_of(one.at(1)), true, one.at(4));
 }
@@ -76,8 +81,9 @@ TEST_P(GoldenTest, TokenizersThatWereTrainedGiveTheLibrarysIdsAndText) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Trained, GoldenTest,
-                         testing::Values("byte_level_bpe", "sentencepiece_bpe", "unigram", "unigram_bytes",
-                                         "word_piece", "word_end_bpe"),
+                         testing::Values("byte_level_bpe", "sentencepiece_bpe", "sentencepiece_unk",
+                                         "sentencepiece_fused", "unigram", "unigram_bytes", "word_piece",
+                                         "word_end_bpe"),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST(ComponentTest, EveryComponentGivesTheLibrarysIdsAndText) {
