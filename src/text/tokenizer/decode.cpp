@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -13,13 +14,14 @@ namespace plow {
 
 namespace {
 
-// Replacements in one token stop here, so that a chain of them cannot double it again and again.
+// A token may grow to this size by replacements, so that a chain of them cannot double it again and again.
 constexpr size_t kMaxGrownToken = size_t{1} << 20;
 
 std::string replace_bounded(std::string_view token, std::span<const TextSpan> matches,
                             std::string_view content) {
-  const size_t size = token.size() + matches.size() * content.size();
-  if (size > kMaxGrownToken && content.size() > 1) return std::string(token);
+  size_t size = token.size() + matches.size() * content.size();
+  for (const TextSpan& match : matches) size -= match.end - match.begin;
+  if (size > std::max(kMaxGrownToken, token.size())) return std::string(token);
   return replace_spans(token, matches, content);
 }
 

@@ -18,7 +18,7 @@ namespace plow {
 class TableView {
  public:
   // Checks everything that later reads rely on: sizes, offsets, ids, that tries have no cycles, that strings
-  // are UTF-8, that hash tables have a free slot. REQUIRES that `table` stays. Errors (kInput): one of these
+  // are UTF-8. REQUIRES that `table` stays. Errors (kInput): one of these
   // does not hold.
   static Result<TableView> open(std::span<const std::byte> table);
 
