@@ -18,7 +18,8 @@ struct Chatter {
   ChatTemplate chat_template;
 };
 
-Chatter make_chatter(std::string_view source = "<|im_start|>{{ messages[0]['content'] }}<|im_end|>\n") {
+// Jinja drops the newline that ends a template, hence the second one.
+Chatter make_chatter(std::string_view source = "<|im_start|>{{ messages[0]['content'] }}<|im_end|>\n\n") {
   auto table = compile_tokenizer(tiny_tokenizer_json(true));
   EXPECT_TRUE(table.ok()) << table.error().message;
   auto tokenizer = Tokenizer::open(*table);
@@ -39,13 +40,13 @@ std::vector<uint32_t> encode_whole(const Chatter& chatter, const std::string& te
 }
 
 TEST(Prompt, WithoutControlTokensInTheTextItIsTheEncodingOfTheWhole) {
-  const Chatter chatter = make_chatter("<|im_start|>user\n{{ messages[0]['content'] }}<|im_end|>\n");
-  // "\nHi" begins with a newline that the model learnt to see together with the template's.
-  for (const char* content : {"", "Hi", "\nHi", "\n\n\nHi\n", "two\n\nlines", "caf\xc3\xa9 \xf0\x9f\x98\x80"}) {
+  const Chatter chatter = make_chatter("<|im_start|>user\n{{ messages[0]['content'] }}<|im_end|>\n\n");
+  // "\n\nHi" begins with a newline that the model learnt to see together with the template's.
+  for (const char* content : {"", "Hi", "\nHi", "\n\nHi", "\n\n\nHi\n", "two\n\nlines", "caf\xc3\xa9 \xf0\x9f\x98\x80"}) {
     const auto whole = encode_whole(chatter, "<|im_start|>user\n" + std::string(content) + "<|im_end|>\n");
     EXPECT_EQ(encode(chatter, content), whole) << content;
   }
-  const auto ids = encode(chatter, "\nHi");
+  const auto ids = encode(chatter, "\n\nHi");
   EXPECT_NE(std::find(ids.begin(), ids.end(), kTwoNewlines), ids.end());
 }
 

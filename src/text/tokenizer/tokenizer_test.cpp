@@ -62,7 +62,7 @@ TEST(TokenizerTest, SpecialIdsComeFromTheConfiguration) {
   const Opened t(
       testdata("byte_level_bpe"),
       R"({"bos_token":"<s>","eos_token":{"content":"</s>"},"pad_token":null,"unk_token":"nothing"})");
-  EXPECT_EQ(t.tokenizer.special_ids(), (SpecialIds{0, 1, {}, {}, {}}));
+  EXPECT_EQ(t.tokenizer.special_ids(), (SpecialIds{0, 1, {}, {}, 2}));  // <|end|> ends a turn
   const Opened chat(
       kTemptingUnigram,
       R"({"added_tokens_decoder":{"10":{"content":"<|im_end|>","special":true}},"eos_token":"</s>"})");
@@ -97,7 +97,8 @@ TEST(TokenizerTest, BytesOfTokensPutTogetherAreTheTextInItsBytes) {
   const Opened sentencepiece(testdata("sentencepiece_bpe"));
   for (const auto* t : {&byte_level, &sentencepiece}) {
     std::string bytes;
-    for (const uint32_t id : *t->tokenizer.encode(text, kPlain)) bytes += t->tokenizer.token_bytes(id);
+    const auto ids = t->tokenizer.encode(text, kPlain);
+    for (const uint32_t id : *ids) bytes += t->tokenizer.token_bytes(id);
     EXPECT_EQ(bytes, t == &byte_level ? text : " " + text);
   }
   EXPECT_EQ(byte_level.tokenizer.token_bytes(9999), "");
