@@ -25,7 +25,7 @@ PLOW_DEVICE typename I::Vec exp(typename I::Vec x) {
                                     0x1.6a2430p-10f};
   x = I::max(I::min(x, I::set(89.0f)), I::set(-105.0f));
   const Vec n = I::round(I::mul(x, I::set(0x1.715476p+0f)));  // log2 e
-  // ln 2 in two parts, the first with 15 zero bits, so that n * first is exact.
+  // ln 2 in two parts, the first with 9 zero bits at its end, so that n * first is exact.
   Vec r = I::fma(n, I::set(-0x1.62e400p-1f), x);
   r = I::fma(n, I::set(-0x1.7f7d1cp-20f), r);
   const Vec tail = polynomial<I>(kTail, r);
