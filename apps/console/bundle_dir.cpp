@@ -15,6 +15,21 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// The string under `key` of a JSON object; empty when there is none. What is read so is for people only.
+std::string string_in(const std::string& text, const char* key) {
+  simdjson::dom::parser parser;
+  std::string_view value;
+  if (parser.parse(text)[key].get(value) != simdjson::SUCCESS) return {};
+  return std::string(value);
+}
+
+std::string name_of_directory(const fs::path& path) {
+  fs::path named = fs::absolute(path).lexically_normal();
+  if (!named.has_filename()) named = named.parent_path();
+  if (named.filename() == "bundle") named = named.parent_path();
+  return (named.extension() == ".plow" ? named.stem() : named.filename()).string();
+}
+
 Error write_error(const fs::path& path, int error) {
   const std::string message = fmt::format("cannot write {}: {}", path.string(), std::strerror(error));
   return error == ENOSPC || error == EDQUOT
@@ -22,25 +37,12 @@ Error write_error(const fs::path& path, int error) {
              : input_error(message + ". Choose another file.");
 }
 
-// What a bundle is called after its folder: "smollm2.plow" is smollm2, and a folder that is only called "bundle" has the name of the one around it.
-std::string folder_name(fs::path folder) {
-  if (folder.filename() == "bundle" && folder.parent_path().has_filename()) folder = folder.parent_path();
-  return folder.extension() == ".plow" ? folder.stem().string() : folder.filename().string();
-}
-
 }  // namespace
 
 ModelNames model_names(const BundleFile& bundle, const fs::path& path) {
-  const fs::path absolute = fs::absolute(path).lexically_normal();
-  ModelNames names;
-  names.served_name = folder_name(absolute.has_filename() ? absolute : absolute.parent_path());
-  simdjson::dom::parser parser;
-  simdjson::dom::element record;
-  if (parser.parse(simdjson::padded_string(bundle.build_record())).get(record) != simdjson::SUCCESS)
-    return names;
-  std::string_view value;
-  if (record["served_name"].get(value) == simdjson::SUCCESS) names.served_name = value;
-  if (record["architecture"].get(value) == simdjson::SUCCESS) names.architecture = value;
+  const std::string record(bundle.build_record());
+  ModelNames names{string_in(record, "served_name"), string_in(record, "architecture")};
+  if (names.served_name.empty()) names.served_name = name_of_directory(path);
   return names;
 }
 

@@ -12,7 +12,8 @@ namespace plow {
 
 // What the model is called, for people.
 struct ModelNames {
-  std::string served_name;   // the directory's name when the build record has none
+  std::string served_name;   // as it was compiled with --served-name, else from the directory: "smollm2" of
+                             // smollm2.plow and of smollm2/bundle
   std::string architecture;  // "LlamaForCausalLM"; empty when the build record has none
 };
 ModelNames model_names(const BundleFile& bundle, const std::filesystem::path& path);

@@ -90,7 +90,7 @@ void add_compile_options(CLI::App& app, Arguments& a) {
       ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--served-name", a.compile.served_name,
                  "Name of the model for those who use it [the checkpoint's]");
-  app.add_flag("--no-rewrite{}", a.no_rewrite,
+  app.add_flag("--no-rewrite", a.no_rewrite,
                "Switch the rewriter off, or one of its rules (--no-rewrite=RULE, may be repeated)");
   app.add_flag("--force", a.compile.replace, "Replace a bundle that is there already");
   app.add_flag("--json", a.json, "Print events as JSON, one object a line");
@@ -152,7 +152,7 @@ Result<int> run_compile(Arguments& a) {
   a.compile.kv_dtype = dtype_of(a.kv_dtype);
   if (!a.weight_dtype.empty()) a.compile.weight_dtype = dtype_of(a.weight_dtype);
   for (const std::string& rule : a.no_rewrite) {
-    if (rule.empty()) {
+    if (rule == "true") {  // CLI11's value of a flag that is given without one
       a.compile.rewrite = false;
     } else {
       a.compile.disabled_rules.push_back(rule);

@@ -3,6 +3,7 @@
 #include "base/text_table.h"
 #include "console/bundle_dir.h"
 #include "console/host.h"
+#include "isa/x86_64/interpreter.h"
 #include "plowrt/bandwidth.h"
 #include "plowrt/gpu_drivers.h"
 
@@ -20,6 +21,14 @@ std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
   return text.empty() ? "none of those that the interpreter looks for" : text;
+}
+
+// Which compilations of the x86-64 interpreter run here, and which of them is taken unless --isa says otherwise.
+std::string interpreter_levels() {
+  std::string text;
+  for (const IsaLevel level : available_isa_levels()) text += fmt::format("{}{}", text.empty() ? "" : ", ", isa_level_name(level));
+  const auto chosen = choose_isa_level(IsaLevel::kAuto);
+  return chosen.ok() ? fmt::format("{} (of {})", isa_level_name(*chosen), text) : chosen.error().message;
 }
 
 // Prints every reason why the bundle would not run, and returns the first.
@@ -57,6 +66,7 @@ Status doctor_command(const std::filesystem::path& path) {
   const HostFacts host = read_host_facts();
   line("cpu", host.cpu);
   line("features", joined(host.features));
+  line("interpreter", interpreter_levels());
   line("cores", fmt::format("{} that this process may use", host.cores));
   line("memory", fmt::format("{}, {} free", format_bytes(static_cast<double>(host.memory_total)),
                              format_bytes(static_cast<double>(host.memory_available))));

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -14,19 +15,20 @@ namespace {
 struct Parameter {
   const char* name;
   double least, most;  // both allowed
+  bool whole;          // no fraction
   void (*set)(SamplingOptions&, double);
 };
 
 // Ranges: temperature and penalties as OpenAI's API documents them; a repetition penalty of 0 would divide by
 // it.
 constexpr std::array<Parameter, 7> kParameters = {{
-    {"temperature", 0, 100, [](SamplingOptions& o, double v) { o.temperature = v; }},
-    {"top-k", 0, 1e9, [](SamplingOptions& o, double v) { o.top_k = static_cast<uint32_t>(v); }},
-    {"top-p", 0.001, 1, [](SamplingOptions& o, double v) { o.top_p = v; }},
-    {"min-p", 0, 1, [](SamplingOptions& o, double v) { o.min_p = v; }},
-    {"repetition-penalty", 0.01, 100, [](SamplingOptions& o, double v) { o.repetition_penalty = v; }},
-    {"presence-penalty", -2, 2, [](SamplingOptions& o, double v) { o.presence_penalty = v; }},
-    {"frequency-penalty", -2, 2, [](SamplingOptions& o, double v) { o.frequency_penalty = v; }},
+    {"temperature", 0, 100, false, [](SamplingOptions& o, double v) { o.temperature = v; }},
+    {"top-k", 0, 1e9, true, [](SamplingOptions& o, double v) { o.top_k = static_cast<uint32_t>(v); }},
+    {"top-p", 0.001, 1, false, [](SamplingOptions& o, double v) { o.top_p = v; }},
+    {"min-p", 0, 1, false, [](SamplingOptions& o, double v) { o.min_p = v; }},
+    {"repetition-penalty", 0.01, 100, false, [](SamplingOptions& o, double v) { o.repetition_penalty = v; }},
+    {"presence-penalty", -2, 2, false, [](SamplingOptions& o, double v) { o.presence_penalty = v; }},
+    {"frequency-penalty", -2, 2, false, [](SamplingOptions& o, double v) { o.frequency_penalty = v; }},
 }};
 
 template <class Number>
@@ -67,8 +69,9 @@ Status set_sampling(SamplingOptions& options, std::string_view name, std::string
   for (const Parameter& parameter : kParameters) {
     if (name != parameter.name) continue;
     const auto number = parse_number<double>(value);
-    if (!number || !(*number >= parameter.least && *number <= parameter.most)) {
-      return usage_error(fmt::format("{} must be a number from {} to {}, not '{}'", name, parameter.least,
+    const bool allowed = number && *number >= parameter.least && *number <= parameter.most && (!parameter.whole || *number == std::floor(*number));
+    if (!allowed) {
+      return usage_error(fmt::format("{} must be a {}number from {} to {}, not '{}'", name, parameter.whole ? "whole " : "", parameter.least,
                                      parameter.most, value));
     }
     parameter.set(options, *number);

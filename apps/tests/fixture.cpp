@@ -175,8 +175,8 @@ std::string normalised(std::string text) {
   for (size_t at = text.find(folder); at != std::string::npos; at = text.find(folder))
     text.replace(at, folder.size(), "DIR");
   text = std::regex_replace(text, std::regex("[0-9a-f]{32}"), "DIGEST");
-  return std::regex_replace(text, std::regex("(have|with|and has|and says|it has|packets 0 to) [0-9]+"),
-                            "$1 N");
+  return std::regex_replace(
+      text, std::regex("(have|with|and has|and says|it has|packets 0 to) [0-9]+(?![0-9x])"), "$1 N");
 }
 
 }  // namespace plow

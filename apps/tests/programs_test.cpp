@@ -112,6 +112,12 @@ TEST(Compile, EnvironmentVariablesStandForOptionsAndFlagsWin) {
             std::string::npos);
 }
 
+TEST(Compile, TheRewriterCanBeSwitchedOff) {
+  ASSERT_EQ(run("plowc --no-rewrite DIR/tiny --max-ctx 64 --out DIR/as-it-is.plow").exit_code, 0);
+  EXPECT_NE(read_file(fixture_folder() / "as-it-is.plow" / "model.pkt").find("\"rewrite\":false"),
+            std::string::npos);
+}
+
 // ---- a compile that is stopped
 
 // A checkpoint that takes a while, since its tape is large: a sparse file, so it takes no space.
@@ -171,6 +177,51 @@ TEST(Compile, AFullDiskIsFoundBeforeTheWorkAndLeavesNothing) {
   EXPECT_EQ(result.exit_code, 4) << result.err;
   EXPECT_NE(result.err.find("the bundle needs"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("Free some space"), std::string::npos) << result.err;
+}
+
+// ---- an answer that is stopped
+
+// Waits until the program catches SIGINT (bit 2 of SigCgt in /proc/PID/status, proc(5)), and sends it.
+void interrupt(int pid) {
+  for (int i = 0; i < 20000; ++i) {
+    const std::string status = read_file(fmt::format("/proc/{}/status", pid));
+    const size_t at = status.find("SigCgt:");
+    if (at != std::string::npos &&
+        (std::stoull(status.substr(at + 7), nullptr, 16) & (1u << (SIGINT - 1))) != 0)
+      break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ::kill(pid, SIGINT);
+}
+
+// A bundle whose answer takes seconds: each token reads a tape of 77 MB.
+void compile_slow_bundle() {
+  slow_checkpoint();
+  if (!fs::exists(fixture_folder() / "slow.plow")) {
+    ASSERT_EQ(run("plowc DIR/slow --max-ctx 256 --slots 1 --workers 1 --out DIR/slow.plow").exit_code, 0);
+  }
+}
+
+TEST(Run, CtrlCEndsTheAnswerWithTheSignalsExitCode) {
+  compile_slow_bundle();
+  ProgramRun run =
+      parse_command("plowrt run --assets DIR/slow.plow --prompt hi --max-tokens 1000 --ignore-eos");
+  run.while_running = interrupt;
+  const ProgramResult result = run_program(run);
+  EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
+  EXPECT_NE(result.err.find("prompt tokens"), std::string::npos)
+      << "the figures of what was answered are missing: " << result.err;
+}
+
+TEST(Chat, CtrlCStopsTheAnswerAndNotTheChat) {
+  compile_slow_bundle();
+  ProgramRun run = parse_command("plowrt chat --assets DIR/slow.plow --max-tokens 1000");
+  run.input = "hi\n/set\n/quit\n";
+  run.while_running = interrupt;
+  const ProgramResult result = run_program(run);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("max-tokens 1000"), std::string::npos)
+      << result.out;  // the line after the answer was read
 }
 
 // ---- looking into a bundle

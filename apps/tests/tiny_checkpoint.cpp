@@ -17,7 +17,7 @@ namespace json = boost::json;
 namespace fs = std::filesystem;
 
 constexpr uint32_t kHeadDim = 16, kKvHeads = 2, kIntermediate = 96;
-constexpr uint32_t kImStart = 256, kImEnd = 257, kEndOfText = 258;
+constexpr uint32_t kImStart = 256, kImEnd = 257, kEndOfText = 258, kTwoNewlines = 259;
 
 struct Tensor {
   std::string name;
@@ -94,35 +94,6 @@ json::object added_token(uint32_t id, const char* content) {
           {"rstrip", false}, {"normalized", false}, {"special", true}};
 }
 
-std::string tokenizer_json() {
-  json::object vocab;
-  for (uint32_t byte = 0; byte < 256; ++byte) vocab[byte_character(byte)] = byte;
-  const json::object byte_level{
-      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
-  const json::object root{{"version", "1.0"},
-                          {"truncation", nullptr},
-                          {"padding", nullptr},
-                          {"added_tokens",
-                           {added_token(kImStart, "<|im_start|>"), added_token(kImEnd, "<|im_end|>"),
-                            added_token(kEndOfText, "<|endoftext|>")}},
-                          {"normalizer", nullptr},
-                          {"pre_tokenizer", byte_level},
-                          {"post_processor", nullptr},
-                          {"decoder", byte_level},
-                          {"model",
-                           {{"type", "BPE"},
-                            {"dropout", nullptr},
-                            {"unk_token", nullptr},
-                            {"continuing_subword_prefix", nullptr},
-                            {"end_of_word_suffix", nullptr},
-                            {"fuse_unk", false},
-                            {"byte_fallback", false},
-                            {"ignore_merges", false},
-                            {"vocab", vocab},
-                            {"merges", json::array()}}}};
-  return json::serialize(root);
-}
-
 json::object config_json(const TinyCheckpoint& o) {
   return {{"architectures", {"LlamaForCausalLM"}},
           {"model_type", "llama"},
@@ -157,6 +128,41 @@ constexpr const char* kChatTemplate =
 
 }  // namespace
 
+std::string tiny_tokenizer_json(bool merge_newlines) {
+  json::object vocab;
+  for (uint32_t byte = 0; byte < 256; ++byte) vocab[byte_character(byte)] = byte;
+  json::array merges;
+  if (merge_newlines) {
+    const std::string newline = byte_character('\n');
+    vocab[newline + newline] = kTwoNewlines;
+    merges.push_back(json::value(newline + " " + newline));
+  }
+  const json::object byte_level{
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+  const json::object root{{"version", "1.0"},
+                          {"truncation", nullptr},
+                          {"padding", nullptr},
+                          {"added_tokens",
+                           {added_token(kImStart, "<|im_start|>"), added_token(kImEnd, "<|im_end|>"),
+                            added_token(kEndOfText, "<|endoftext|>")}},
+                          {"normalizer", nullptr},
+                          {"pre_tokenizer", byte_level},
+                          {"post_processor", nullptr},
+                          {"decoder", byte_level},
+                          {"model",
+                           {{"type", "BPE"},
+                            {"dropout", nullptr},
+                            {"unk_token", nullptr},
+                            {"continuing_subword_prefix", nullptr},
+                            {"end_of_word_suffix", nullptr},
+                            {"fuse_unk", false},
+                            {"byte_fallback", false},
+                            {"ignore_merges", false},
+                            {"vocab", vocab},
+                            {"merges", merges}}}};
+  return json::serialize(root);
+}
+
 void write_file(const fs::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
@@ -170,7 +176,7 @@ void write_tiny_checkpoint(const fs::path& folder, const TinyCheckpoint& options
   fs::create_directories(folder);
   write_file(folder / "config.json", json::serialize(config_json(options)));
   write_file(folder / "generation_config.json", R"({"bos_token_id": 258, "eos_token_id": 257})");
-  write_file(folder / "tokenizer.json", tokenizer_json());
+  write_file(folder / "tokenizer.json", tiny_tokenizer_json());
   json::object tokenizer_config{{"bos_token", "<|endoftext|>"},
                                 {"eos_token", "<|im_end|>"},
                                 {"tokenizer_class", "PreTrainedTokenizerFast"}};

@@ -20,6 +20,9 @@ struct TinyCheckpoint {
 // into `folder`, which is made.
 void write_tiny_checkpoint(const std::filesystem::path& folder, const TinyCheckpoint& options = {});
 
+// The tokenizer of tiny checkpoints: bytes, three control tokens and, when `merge_newlines`, the token 259 for two newlines.
+std::string tiny_tokenizer_json(bool merge_newlines = false);
+
 void write_file(const std::filesystem::path& path, const std::string& text);
 std::string read_file(const std::filesystem::path& path);
 
