@@ -1,10 +1,11 @@
-// How fast the bodies that matter run, one worker alone. CPU time counts, so other programs on the machine disturb less.
+// How fast the bodies that matter run, one worker alone. CPU time counts, so other programs on the machine
+// disturb less.
 //
-// linear: "bytes" are those of the weights; decode is compared with the memory's read bandwidth, prefill with the FMA peak.
-// attention: "bytes" are those of keys and values that the rows read, once a KV head.
-#include <benchmark/benchmark.h>
-
+// linear: "bytes" are those of the weights; decode is compared with the memory's read bandwidth, prefill with
+// the FMA peak. attention: "bytes" are those of keys and values that the rows read, once a KV head.
 #include "isa/x86_64/body_rig.h"
+
+#include <benchmark/benchmark.h>
 
 namespace plow {
 namespace {
@@ -13,7 +14,8 @@ namespace {
 constexpr size_t kFarBytes = size_t{256} << 20;
 
 void linear(benchmark::State& state, IsaLevel level, DType dtype) {
-  const auto rows = static_cast<uint32_t>(state.range(0)), k = static_cast<uint32_t>(state.range(1)), n = static_cast<uint32_t>(state.range(2));
+  const auto rows = static_cast<uint32_t>(state.range(0)), k = static_cast<uint32_t>(state.range(1)),
+             n = static_cast<uint32_t>(state.range(2));
   const bool far = state.range(3) != 0;
   BodyRig rig(rows, 0, rows);
   rig.packet.body = static_cast<uint16_t>(Op::kLinear);
@@ -35,7 +37,8 @@ void linear(benchmark::State& state, IsaLevel level, DType dtype) {
   using benchmark::Counter;
   const double products = 2.0 * rows * k * n;
   state.counters["flops"] = Counter(products, Counter::kIsIterationInvariantRate, Counter::OneK::kIs1000);
-  state.counters["weight_bytes"] = Counter(static_cast<double>(matrix), Counter::kIsIterationInvariantRate, Counter::OneK::kIs1000);
+  state.counters["weight_bytes"] =
+      Counter(static_cast<double>(matrix), Counter::kIsIterationInvariantRate, Counter::OneK::kIs1000);
 }
 
 void attention(benchmark::State& state, IsaLevel level, DType dtype) {
@@ -62,16 +65,18 @@ void attention(benchmark::State& state, IsaLevel level, DType dtype) {
   }
   using benchmark::Counter;
   const double pairs = rows * (position + (rows + 1) / 2.0);  // of a row and a position that it attends to
-  state.counters["flops"] = Counter(4 * pairs * cols, Counter::kIsIterationInvariantRate, Counter::OneK::kIs1000);
-  state.counters["kv_bytes"] = Counter(2.0 * (position + rows) * kKvHeads * head_dim * dtype_bytes(dtype), Counter::kIsIterationInvariantRate,
-                                       Counter::OneK::kIs1000);
+  state.counters["flops"] =
+      Counter(4 * pairs * cols, Counter::kIsIterationInvariantRate, Counter::OneK::kIs1000);
+  state.counters["kv_bytes"] = Counter(2.0 * (position + rows) * kKvHeads * head_dim * dtype_bytes(dtype),
+                                       Counter::kIsIterationInvariantRate, Counter::OneK::kIs1000);
 }
 
 void register_all() {
   for (IsaLevel level : available_isa_levels()) {
     for (DType dtype : {DType::kBf16, DType::kF32}) {
       const std::string name = std::string("linear/") + isa_level_name(level) + "/" + dtype_name(dtype);
-      auto* bench = benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { linear(state, level, dtype); });
+      auto* bench = benchmark::RegisterBenchmark(
+          name.c_str(), [=](benchmark::State& state) { linear(state, level, dtype); });
       bench->ArgNames({"rows", "k", "n", "far"});
       for (int64_t rows : {1, 2, 4, 8}) bench->Args({rows, 576, 1536, 1});
       bench->Args({1, 2048, 8192, 1});
@@ -81,7 +86,8 @@ void register_all() {
     }
     for (DType dtype : {DType::kF32, DType::kBf16}) {
       const std::string name = std::string("attention/") + isa_level_name(level) + "/" + dtype_name(dtype);
-      auto* bench = benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { attention(state, level, dtype); });
+      auto* bench = benchmark::RegisterBenchmark(
+          name.c_str(), [=](benchmark::State& state) { attention(state, level, dtype); });
       bench->ArgNames({"rows", "position", "group", "head_dim"});
       for (int64_t position : {128, 2048, 16384}) bench->Args({1, position, 3, 64});
       bench->Args({1, 2048, 1, 64});

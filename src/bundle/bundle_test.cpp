@@ -87,7 +87,7 @@ BundleTables small_bundle() {
   tables.header.max_context = 100;
   tables.header.max_slots = 3;
   tables.header.kv_dtype = DType::kF32;
-  tables.header.scratch_bytes = 4096;
+  tables.header.scratch_bytes = 4000;
   tables.kv_groups = {
       {.window = 0, .block_tokens = 8, .block_bytes = 2 * kHidden * 8 * 4, .n_layers = 1, .reserved = 0}};
   tables.sources = {{.name = "model.embed_tokens.weight",
@@ -297,7 +297,7 @@ TEST(Plan, CountsEveryByteOfEveryPool) {
   EXPECT_EQ(plan.counters, 12u * 128u * 3u);
   EXPECT_EQ(plan.scratch, 8192u);
   EXPECT_EQ(plan.step,
-            sizeof(StepDescriptor) + 8 * (16 + 12) + 8 * (4 + 64) + 64 * 8 * 8 + 2 * 100 * 4 + 8 + 2 * 3 * 4);
+            sizeof(StepDescriptor) + 8 * (16 + 12) + 8 * (4 + 64) + 64 * 8 * 8 + 2 * 20 * 4 + 8 + 2 * 3 * 4);
 }
 
 // The definition, by looking at every step of every sequence.

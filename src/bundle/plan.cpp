@@ -26,11 +26,11 @@ uint64_t step_bytes(const BundleFile& bundle, uint64_t rows, uint64_t samples, u
                    3 * sizeof(uint32_t));  // spans (one a row at most), token ids, positions, row slots
   bytes += samples * (sizeof(uint32_t) + sizeof(SamplingParams));
   bytes += kMaxSteps * samples * sizeof(Sampled);
-  bytes += slots * bundle.header().max_context * sizeof(uint32_t);  // history
-  for (const KvGroup& group : bundle.kv_groups()) {
-    const uint64_t width = (context + group.block_tokens - 1) / group.block_tokens;
-    bytes += sizeof(uint32_t*) + slots * width * sizeof(uint32_t);
-  }
+  bytes += slots * context * sizeof(uint32_t);  // history
+  uint64_t width = 0;                           // of every group's block table: the widest's
+  for (const KvGroup& group : bundle.kv_groups())
+    width = std::max(width, (context + group.block_tokens - 1) / group.block_tokens);
+  bytes += bundle.kv_groups().size() * (sizeof(uint32_t*) + slots * width * sizeof(uint32_t));
   return bytes;
 }
 
@@ -51,7 +51,10 @@ MemoryPlan plan_memory(const BundleFile& bundle, uint32_t slots, uint32_t contex
     plan.kv += uint64_t{slots} * blocks_per_sequence(group, context, max_rows) * group.block_bytes;
   }
   plan.step = step_bytes(bundle, max_rows, max_samples, slots, context);
-  plan.scratch = uint64_t{bundle.header().n_workers} * bundle.header().scratch_bytes;
+  // Workers' scratch begins at a line, so that no two share one.
+  const uint64_t lines =
+      (uint64_t{bundle.header().scratch_bytes} + kCounterLineBytes - 1) / kCounterLineBytes;
+  plan.scratch = bundle.header().n_workers * lines * kCounterLineBytes;
   return plan;
 }
 

@@ -10,7 +10,19 @@
 
 namespace plow {
 
-enum class StoredDType : uint8_t { kF32, kF16, kBf16, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ5_K, kQ6_K };
+enum class StoredDType : uint8_t {
+  kF32,
+  kF16,
+  kBf16,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K
+};
 
 inline constexpr size_t kNDTypes = 11;
 
@@ -34,10 +46,13 @@ inline constexpr std::array<DTypeInfo, kNDTypes> kDTypes{{
     {StoredDType::kQ4_K, "Q4_K", 256,
      2 + 2 + 12 + 128},  // f16 scales of scales and minima, 8 of each in 6 bits, 4-bit values
     {StoredDType::kQ5_K, "Q5_K", 256, 2 + 2 + 12 + 32 + 128},  // the same with the fifth bits
-    {StoredDType::kQ6_K, "Q6_K", 256, 128 + 64 + 16 + 2},  // low 4 bits, high 2 bits, 16 8-bit scales, f16 scale
+    {StoredDType::kQ6_K, "Q6_K", 256,
+     128 + 64 + 16 + 2},  // low 4 bits, high 2 bits, 16 8-bit scales, f16 scale
 }};
 
-inline constexpr const DTypeInfo& dtype_info(StoredDType dtype) { return kDTypes[static_cast<size_t>(dtype)]; }
+inline constexpr const DTypeInfo& dtype_info(StoredDType dtype) {
+  return kDTypes[static_cast<size_t>(dtype)];
+}
 inline constexpr std::string_view stored_dtype_name(StoredDType dtype) { return dtype_info(dtype).name; }
 
 }  // namespace plow

@@ -19,8 +19,9 @@ constexpr uint64_t kMaxKeyBytes = 65535;    // the specification's bound
 constexpr uint64_t kMaxNameBytes = 64;      // the specification's bound on a tensor's name
 constexpr uint32_t kMaxDimensions = 4;      // the specification's ("currently at most 4")
 constexpr uint32_t kMaxArrayDepth = 8;      // no published key nests arrays; the specification names no bound
-constexpr uint64_t kMaxStringBytes = uint64_t{16}
-                                     << 20;  // a string outside of arrays; chat templates have some 10 KB
+// A string outside of arrays. The longest is tokenizer.huggingface.json, a whole tokenizer.json of some 40
+// MB.
+constexpr uint64_t kMaxStringBytes = uint64_t{256} << 20;
 // The least that an entry takes: an empty key, its type, a value of one byte; an empty name, no dimensions,
 // type, offset.
 constexpr uint64_t kMinMetadataBytes = 8 + 4 + 1;

@@ -188,6 +188,38 @@ TEST(GgufModel, NamesTheFamiliesAsHuggingFaceDoes) {
   }
 }
 
+// A Gemma of so many layers; `pattern` is its sliding_window_pattern when it is not 0.
+JsonValue gemma_config(uint32_t layers, uint32_t pattern) {
+  GgufBuilder builder;
+  builder.string("general.architecture", "gemma3");
+  for (const auto& [name, value] : {std::pair{"gemma3.context_length", 64u},
+                                    {"gemma3.embedding_length", 16u},
+                                    {"gemma3.block_count", layers},
+                                    {"gemma3.feed_forward_length", 8u},
+                                    {"gemma3.attention.head_count", 2u},
+                                    {"gemma3.attention.key_length", 6u},
+                                    {"gemma3.attention.sliding_window", 8u}}) {
+    builder.u32(name, value);
+  }
+  if (pattern != 0) builder.u32("gemma3.attention.sliding_window_pattern", pattern);
+  builder.f32("gemma3.attention.layer_norm_rms_epsilon", 1e-6f).zeros("token_embd.weight", {16, 4});
+  const std::string file = builder.build();
+  const auto gguf = read_gguf(as_bytes(file), "m.gguf").value();
+  return gguf_to_checkpoint(gguf, "m.gguf").value().config;
+}
+
+TEST(GgufModel, GemmaHasAFullLayerWhereItsPatternEnds) {
+  // Of the layers counted from 1, every sixth, or every `pattern`-th, is full.
+  for (const uint32_t pattern : {0u, 2u}) {
+    const JsonValue config = gemma_config(13, pattern);
+    std::string kinds;
+    for (const auto& kind : *config.find("layer_types")->as_array()) kinds += kind.as_string()->front();
+    EXPECT_EQ(kinds, pattern == 0 ? "sssssfsssssfs" : "sfsfsfsfsfsfs");
+  }
+  EXPECT_EQ(*gemma_config(34, 0).find("query_pre_attn_scalar")->as_int(), 6);  // the head's size
+  EXPECT_EQ(*gemma_config(62, 0).find("query_pre_attn_scalar")->as_int(), 8);  // 27B: hidden size by heads
+}
+
 TEST(GgufModel, ReadsTheKindsOfRopeScaling) {
   Llama yarn;
   yarn.base()

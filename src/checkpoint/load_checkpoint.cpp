@@ -15,8 +15,15 @@ namespace fs = std::filesystem;
 constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;  // published ones have less than 100 KB
-constexpr size_t kMaxIndexBytes = size_t{64}
-                                  << 20;  // one line of about 100 bytes a tensor; the largest have 10 MB
+// One line of about 100 bytes a tensor; the largest published ones have 10 MB.
+constexpr size_t kMaxIndexBytes = size_t{64} << 20;
+
+// False only when the file is known not to be there: of one that cannot be looked at, opening says why. (The
+// forms without an error_code throw.)
+bool may_exist(const fs::path& path) {
+  std::error_code error;
+  return fs::status(path, error).type() != fs::file_type::not_found;
+}
 
 Result<JsonValue> read_json_file(const fs::path& path, size_t max_bytes) {
   PLOW_TRY(const std::string text, read_text_file(path, max_bytes));
@@ -106,7 +113,7 @@ Status load_shards(const fs::path& folder, Checkpoint& checkpoint) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   for (const auto& name : names) {
-    if (!fs::exists(folder / name)) {
+    if (!may_exist(folder / name)) {
       return input_error(fmt::format("{}: the shard {} is not in {}", kIndex, name, folder.string()));
     }
     PLOW_TRY_STATUS(add_file(folder / name, checkpoint));
@@ -118,11 +125,12 @@ Status load_shards(const fs::path& folder, Checkpoint& checkpoint) {
 // What to say of a folder without weights that can be read.
 Error no_weights(const fs::path& folder) {
   std::string advice;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.path().extension() == ".gguf")
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (at->path().extension() == ".gguf") {
       advice = fmt::format(" It holds {}: give that file instead of the folder.", name);
+    }
     if (name.starts_with("pytorch_model") && advice.empty()) {
       advice = fmt::format(" It holds {}, which is not read: save the model as safetensors.", name);
     }
@@ -135,17 +143,17 @@ Result<Checkpoint> load_folder(const fs::path& folder) {
   checkpoint.format = CheckpointFormat::kSafetensors;
   checkpoint.path = folder;
   checkpoint.config_source = "config.json";
-  if (!fs::exists(folder / "config.json"))
+  if (!may_exist(folder / "config.json"))
     return input_error(fmt::format("{} has no config.json", folder.string()));
   PLOW_TRY(checkpoint.config, read_json_file(folder / "config.json", kMaxConfigBytes));
-  if (fs::exists(folder / "generation_config.json")) {
+  if (may_exist(folder / "generation_config.json")) {
     PLOW_TRY(checkpoint.generation_config,
              read_json_file(folder / "generation_config.json", kMaxConfigBytes));
   }
-  if (fs::exists(folder / kSingle)) {
+  if (may_exist(folder / kSingle)) {
     PLOW_TRY_STATUS(add_file(folder / kSingle, checkpoint));
     sort_by_name(checkpoint.tensors);
-  } else if (fs::exists(folder / kIndex)) {
+  } else if (may_exist(folder / kIndex)) {
     PLOW_TRY_STATUS(load_shards(folder, checkpoint));
   } else {
     return no_weights(folder);
@@ -169,7 +177,10 @@ Result<Checkpoint> load_gguf(const fs::path& path) {
 Result<Checkpoint> load_checkpoint(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return input_error(fmt::format("{}: no such file or folder", path.string()));
+  if (status.type() == fs::file_type::not_found) {
+    return input_error(fmt::format("{}: no such file or folder", path.string()));
+  }
+  if (!fs::status_known(status)) return input_error(fmt::format("{}: {}", path.string(), error.message()));
   if (fs::is_directory(status)) return load_folder(path);
   if (path.extension() == ".gguf") return load_gguf(path);
   return input_error(

@@ -139,6 +139,8 @@ TEST(LoadCheckpoint, RefusesFoldersThatDoNotFitTogether) {
 
 TEST(LoadCheckpoint, SaysWhatAPathIsNot) {
   const TempDir dir;
+  EXPECT_NE(load_checkpoint(std::string(5000, 'a')).error().message.find("File name too long"),
+            std::string::npos);
   EXPECT_NE(load_checkpoint(dir.path() / "none").error().message.find("no such file or folder"),
             std::string::npos);
   EXPECT_NE(load_checkpoint(dir.write("x.bin", ""))

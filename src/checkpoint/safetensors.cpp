@@ -74,8 +74,8 @@ Result<CheckpointTensor> read_entry(const JsonMember& member, std::span<const st
   PLOW_TRY(const uint64_t bytes, shape_bytes(fields, tensor.shape, tensor.dtype));
   if (bytes != end - begin) {
     return fields.error(fmt::format("shape {} of {} is {} bytes, but data_offsets span {}",
-                                    member.value.find("shape")->brief(), stored_dtype_name(tensor.dtype), bytes,
-                                    end - begin));
+                                    member.value.find("shape")->brief(), stored_dtype_name(tensor.dtype),
+                                    bytes, end - begin));
   }
   tensor.offset_bytes = data_at + begin;
   tensor.bytes = data.subspan(begin, bytes);

@@ -1,5 +1,6 @@
-// What a worker knows: where memory is, which step runs, and the words that workers and host share. Plain structs of pointers that are
-// valid on the device; the runtime fills them in, the interpreter only reads them (but for Control).
+// What a worker knows: where memory is, which step runs, and the words that workers and host share. Plain
+// structs of pointers that are valid on the device; the runtime fills them in, the interpreter only reads
+// them (but for Control).
 #pragma once
 
 #include "abi/header.h"
@@ -9,7 +10,8 @@
 
 namespace plow {
 
-// A program's tables in device-visible memory: ProgramView of bundle/ without its bounds, which were checked when it was read.
+// A program's tables in device-visible memory: ProgramView of bundle/ without its bounds, which were checked
+// when it was read.
 struct ProgramTable {
   const WorkerEntry* workers = nullptr;
   const Packet* packets = nullptr;
@@ -22,8 +24,8 @@ struct ProgramTable {
   uint32_t n_counters = 0;
 };
 
-// Why a step was given up. `worker` waited at its packet `packet` (in its list) for `counter` to reach `expected` and saw `seen`.
-// A counter of kDoneWord is the word by which `advance` says that a step is done.
+// Why a step was given up. `worker` waited at its packet `packet` (in its list) for `counter` to reach
+// `expected` and saw `seen`. A counter of kDoneWord is the word by which `advance` says that a step is done.
 struct Fault {
   static constexpr uint32_t kDoneWord = 0xffffffffu;
 
@@ -37,9 +39,10 @@ struct Fault {
 
 // Words that workers write. Each on a line of its own, for the reason that counters are.
 struct Control {
-  alignas(kCounterLineBytes) uint32_t abort;  // not 0: every wait ends at once and the workers go back to the doorbell
-  alignas(kCounterLineBytes) uint32_t done;   // epoch of the last step that `advance` finished
-  alignas(kCounterLineBytes) Fault fault;     // of whoever set `abort` first; read it when all workers are back
+  alignas(kCounterLineBytes)
+      uint32_t abort;  // not 0: every wait ends at once and the workers go back to the doorbell
+  alignas(kCounterLineBytes) uint32_t done;  // epoch of the last step that `advance` finished
+  alignas(kCounterLineBytes) Fault fault;  // of whoever set `abort` first; read it when all workers are back
 };
 
 // The device as all workers see it.
@@ -52,8 +55,8 @@ struct Device {
   unsigned char* counters = nullptr;  // [kCounterBanks][bank_lines] lines of kCounterLineBytes
   uint32_t bank_lines = 0;            // at least the n_counters of every program
   uint32_t n_workers = 0;
-  uint32_t history_stride = 0;        // positions that a slot has in StepDescriptor::history
-  uint64_t deadline_ns = 0;           // that one wait may take
+  uint32_t history_stride = 0;  // positions that a slot has in StepDescriptor::history
+  uint64_t deadline_ns = 0;     // that one wait may take
   StepDescriptor* step = nullptr;
   Control* control = nullptr;
 };

@@ -1,14 +1,16 @@
-// What device code is written in: plain C++ that g++, nvcc and clang for AMD GPUs compile alike. No containers, no exceptions, nothing of
-// the standard library. Every function has internal linkage: the same source is compiled several times with different instruction sets,
-// and a linker that merged those copies would run AVX-512 code on a machine that has none (isa/x86_64/linkage_test.cmake checks).
+// What device code is written in: plain C++ that g++, nvcc and clang for AMD GPUs compile alike. No
+// containers, no exceptions, nothing of the standard library. Every function has internal linkage: the same
+// source is compiled several times with different instruction sets, and a linker that merged those copies
+// would run AVX-512 code on a machine that has none (isa/x86_64/linkage_test.cmake checks).
 #pragma once
+
+#include "abi/tensor.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "abi/tensor.h"
-
-// An instruction set that needs more (__device__, say) defines it before it includes anything of interp/ or ops/.
+// An instruction set that needs more (__device__, say) defines it before it includes anything of interp/ or
+// ops/.
 #ifndef PLOW_DEVICE
 #define PLOW_DEVICE static inline
 #endif

@@ -1,5 +1,5 @@
-// The interpreter's loop, written once for every instruction set: a worker plays its list of packets, step after step, until the K steps of
-// the descriptor are done or the step is given up.
+// The interpreter's loop, written once for every instruction set: a worker plays its list of packets, step
+// after step, until the K steps of the descriptor are done or the step is given up.
 #pragma once
 
 #include "interp/protocol.h"
@@ -17,15 +17,18 @@ struct StepRun {
   WeightStream stream;
 };
 
-// Waits for all that row tile `row_tile` of the packet needs. A wait without a band that was met for the first row tile holds for all.
+// Waits for all that row tile `row_tile` of the packet needs. A wait without a band that was met for the
+// first row tile holds for all.
 template <class I>
 PLOW_DEVICE bool wait_packet(StepRun& run, const Packet& packet, uint32_t index, uint32_t row_tile) {
   for (uint32_t i = 0; i < packet.n_waits; ++i) {
     const Wait& wait = run.program->waits[packet.wait_first + i];
     if (wait.band == Band::kNone && row_tile != packet.row_first) continue;
     const uint32_t counter = banded(wait.counter, wait.band, row_tile);
-    const Fault fault{run.worker, index, counter, 0, wait_target(*run.program, *run.body.step, wait), run.epoch};
-    if (!wait_word<I>(*run.device, counter_word(*run.device, run.bank, counter), fault, run.stream)) return false;
+    const Fault fault{run.worker, index, counter, 0, wait_target(*run.program, *run.body.step, wait),
+                      run.epoch};
+    if (!wait_word<I>(*run.device, counter_word(*run.device, run.bank, counter), fault, run.stream))
+      return false;
   }
   return true;
 }
@@ -45,10 +48,16 @@ PLOW_DEVICE bool run_packet(StepRun& run, const Packet& packet, uint32_t index, 
   for (uint32_t row_tile = packet.row_first; row_tile < n_tiles; row_tile += packet.row_stride) {
     if (!wait_packet<I>(run, packet, index, row_tile)) return false;
     switch (static_cast<Op>(packet.body)) {
-      case Op::kLeave: break;
-      case Op::kClearBank: clear_bank<I>(*run.device, run.epoch, previous_counters); break;
-      case Op::kAdvance: advance<I>(*run.device, run.epoch, run.body.step_index); break;
-      default: Bodies::template run<I>(run.body, packet, row_tile);
+      case Op::kLeave:
+        break;
+      case Op::kClearBank:
+        clear_bank<I>(*run.device, run.epoch, previous_counters);
+        break;
+      case Op::kAdvance:
+        advance<I>(*run.device, run.epoch, run.body.step_index);
+        break;
+      default:
+        Bodies::template run<I>(run.body, packet, row_tile);
     }
     signal_packet<I>(run, packet, row_tile);
   }
@@ -56,7 +65,8 @@ PLOW_DEVICE bool run_packet(StepRun& run, const Packet& packet, uint32_t index, 
   return true;
 }
 
-// All steps of the descriptor. False when they were given up (Control::abort is set then). Step k of them has epoch `step->epoch` + k.
+// All steps of the descriptor. False when they were given up (Control::abort is set then). Step k of them has
+// epoch `step->epoch` + k.
 template <class I, class Bodies>
 PLOW_DEVICE bool run_steps(Worker& worker) {
   static_assert(IsIsa<I>);

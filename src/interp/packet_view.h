@@ -55,7 +55,9 @@ PLOW_DEVICE const T* tape_data(const BodyContext& ctx, const TensorEntry& tensor
   return reinterpret_cast<const T*>(ctx.device->tape + tensor.offset);
 }
 
-PLOW_DEVICE float immediate_f32(const Packet& packet, uint32_t i) { return bits_to<float>(packet.immediate[i]); }
+PLOW_DEVICE float immediate_f32(const Packet& packet, uint32_t i) {
+  return bits_to<float>(packet.immediate[i]);
+}
 
 // Calls f(first element) with the tape tensor's elements as their type. REQUIRES f32, bf16 or f16.
 template <class F>
@@ -70,7 +72,8 @@ PLOW_DEVICE void with_tape_type(const BodyContext& ctx, const TensorEntry& tenso
 }
 
 // Where the block that holds `position` of `slot` begins for this layer's tensor.
-PLOW_DEVICE unsigned char* kv_block(const BodyContext& ctx, const TensorEntry& tensor, uint32_t slot, uint32_t position) {
+PLOW_DEVICE unsigned char* kv_block(const BodyContext& ctx, const TensorEntry& tensor, uint32_t slot,
+                                    uint32_t position) {
   const KvGroup& group = ctx.device->kv_groups[tensor.kv_group];
   const uint32_t* table = ctx.step->block_tables[tensor.kv_group] + size_t{slot} * ctx.step->table_width;
   const uint32_t block = table[position / group.block_tokens];

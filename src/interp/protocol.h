@@ -1,4 +1,5 @@
-// The counter protocol: waits that can be given up, signals, the bank of a step, and the three protocol packets (src/ops/README.md).
+// The counter protocol: waits that can be given up, signals, the bank of a step, and the three protocol
+// packets (src/ops/README.md).
 #pragma once
 
 #include "interp/packet_view.h"
@@ -7,19 +8,23 @@
 
 namespace plow::dev {
 
-// Spins between two looks at the clock, each with a pause of 40 to 140 cycles: some ten microseconds, after which the worker offers its
-// processor to others, since it may be what they lack.
+// Spins between two looks at the clock, each with a pause of 40 to 140 cycles: some ten microseconds, after
+// which the worker offers its processor to others, since it may be what they lack.
 constexpr uint32_t kSpinsBeforeYield = 256;
+// The most that the time between two looks at the clock counts towards the deadline: a process that was
+// stopped, or a worker that got no processor, was not waiting for a counter.
+constexpr uint64_t kMostBetweenLooksNs = 100'000'000;
 
 PLOW_DEVICE uint32_t* counter_word(const Device& device, uint32_t bank, uint32_t counter) {
   return reinterpret_cast<uint32_t*>(device.counters +
                                      (size_t{bank} * device.bank_lines + counter) * kCounterLineBytes);
 }
 
-// Waits until `word` is at least `fault.expected`. False when the step was given up: by another, or by us, as `fault` then says.
+// Waits until `word` is at least `fault.expected`. False when the step was given up: by another, or by us, as
+// `fault` then says.
 template <class I>
 PLOW_DEVICE bool wait_word(const Device& device, const uint32_t* word, Fault fault, WeightStream& stream) {
-  uint64_t start = 0;
+  uint64_t last = 0, waited = 0;
   for (uint32_t spins = 1;; ++spins) {
     fault.seen = I::load_acquire(word);
     if (fault.seen >= fault.expected) return true;
@@ -29,8 +34,9 @@ PLOW_DEVICE bool wait_word(const Device& device, const uint32_t* word, Fault fau
     if (spins % kSpinsBeforeYield != 0) continue;
     I::yield();
     const uint64_t now = I::clock_ns();
-    if (start == 0) start = now;
-    if (now - start <= device.deadline_ns) continue;
+    if (last != 0) waited += now - last < kMostBetweenLooksNs ? now - last : kMostBetweenLooksNs;
+    last = now;
+    if (waited <= device.deadline_ns) continue;
     if (I::set_if_zero(&device.control->abort, 1)) device.control->fault = fault;
     return false;
   }
@@ -51,8 +57,8 @@ PLOW_DEVICE void clear_bank(const Device& device, uint32_t epoch, uint32_t n_cou
   for (uint32_t i = 0; i < n_counters; ++i) I::store_relaxed(counter_word(device, bank, i), 0);
 }
 
-// Feeds the sampled tokens back when another of the K steps is to run, then says that the step is done. REQUIRES, when n_steps > 1, that
-// sample s is of row s alone of its slot (step.h).
+// Feeds the sampled tokens back when another of the K steps is to run, then says that the step is done.
+// REQUIRES, when n_steps > 1, that sample s is of row s alone of its slot (step.h).
 template <class I>
 PLOW_DEVICE void advance(const Device& device, uint32_t epoch, uint32_t step_index) {
   StepDescriptor& step = *device.step;

@@ -1,5 +1,5 @@
-// A worker's stream list on a machine with caches: while a worker waits, the weights that its next packets read are brought nearer. It
-// never waits for anything.
+// A worker's stream list on a machine with caches: while a worker waits, the weights that its next packets
+// read are brought nearer. It never waits for anything.
 #pragma once
 
 #include "abi/packet.h"
@@ -7,10 +7,11 @@
 
 namespace plow::dev {
 
-// Bytes that may be on their way or in the cache before their packet ends: half of the smallest L2 of the parts that we know (512 KiB,
-// Zen 3), so that activations keep the other half.
+// Bytes that may be on their way or in the cache before their packet ends: half of the smallest L2 of the
+// parts that we know (512 KiB, Zen 3), so that activations keep the other half.
 constexpr uint32_t kPrefetchBytes = 256 * 1024;
-// Lines asked for between two looks at a counter. A core has 10 to 16 line fill buffers; more would stall the look.
+// Lines asked for between two looks at a counter. A core has 10 to 16 line fill buffers; more would stall the
+// look.
 constexpr uint32_t kLinesPerSpin = 8;
 // Of 64 bytes on every machine with such caches.
 constexpr uint32_t kStreamLineBytes = 64;
@@ -43,7 +44,8 @@ PLOW_DEVICE void prefetch_stream(WeightStream& stream, const unsigned char* tape
 
 // The worker's packet `packet` has ended: its entries are behind us.
 PLOW_DEVICE void end_stream_packet(WeightStream& stream, uint32_t packet) {
-  while (stream.first < stream.n_entries && stream.entries[stream.first].packet == static_cast<uint16_t>(packet)) {
+  while (stream.first < stream.n_entries &&
+         stream.entries[stream.first].packet == static_cast<uint16_t>(packet)) {
     const StreamEntry& entry = stream.entries[stream.first];
     const uint32_t bytes = entry.kv == 0 ? ceil_div(entry.bytes, kStreamLineBytes) * kStreamLineBytes : 0;
     if (stream.first < stream.cursor) {

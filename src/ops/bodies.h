@@ -1,5 +1,5 @@
-// All device bodies, by operator number: what the interpreter's loop calls. A new operator's body is found here through abi/ops.def and
-// its file's name.
+// All device bodies, by operator number: what the interpreter's loop calls. A new operator's body is found
+// here through abi/ops.def and its file's name.
 #pragma once
 
 #include "ops/add/body.h"
@@ -25,9 +25,11 @@ struct Bodies {
   static void run(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
     switch (static_cast<Op>(packet.body)) {
 #define PLOW_OP(number, Name, text) \
-  case Op::k##Name: return text##_body<I>(ctx, packet, row_tile);
+  case Op::k##Name:                 \
+    return text##_body<I>(ctx, packet, row_tile);
 #include "abi/ops.def"
-      default: __builtin_trap();
+      default:
+        __builtin_trap();
     }
   }
 };

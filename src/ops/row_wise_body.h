@@ -12,9 +12,11 @@ PLOW_DEVICE void for_lanes(uint32_t begin, uint32_t end, const F& f) {
   for (uint32_t c = begin; c < end; c += 16) f(c, min_u32(16, end - c));
 }
 
-// out[row, c] = f(Vec of the first input, row, c, n) over the packet's rows and columns. A whole Vec is loaded and stored without a mask.
+// out[row, c] = f(Vec of the first input, row, c, n) over the packet's rows and columns. A whole Vec is
+// loaded and stored without a mask.
 template <class I, class F>
-PLOW_DEVICE void map_rows(const BodyContext& ctx, const Packet& packet, uint32_t row_tile, uint32_t output, const F& f) {
+PLOW_DEVICE void map_rows(const BodyContext& ctx, const Packet& packet, uint32_t row_tile, uint32_t output,
+                          const F& f) {
   const TensorEntry& x = operand(ctx, packet, 0);
   const TensorEntry& out = operand(ctx, packet, output);
   const Range rows = packet_rows(ctx, packet, row_tile);

@@ -18,7 +18,8 @@ uint32_t BlockPool::take() {
 }
 
 void BlockPool::give(uint32_t block) {
-  PLOW_CHECK(block < used_.size() && used_[block], "block {} of {} was given back and is not in use", block, n_blocks());
+  PLOW_CHECK(block < used_.size() && used_[block], "block {} of {} was given back and is not in use", block,
+             n_blocks());
   used_[block] = false;
   free_.push_back(block);
 }

@@ -13,7 +13,8 @@ class BlockPool {
   uint32_t n_blocks() const { return static_cast<uint32_t>(used_.size()); }
   uint32_t n_free() const { return static_cast<uint32_t>(free_.size()); }
 
-  uint32_t take();           // REQUIRES n_free() > 0; the block that was given back last, whose bytes are the likeliest to be in a cache
+  uint32_t take();  // REQUIRES n_free() > 0; the block that was given back last, whose bytes are the
+                    // likeliest to be in a cache
   void give(uint32_t block);  // REQUIRES a block that was taken and not given back
 
  private:

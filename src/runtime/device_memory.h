@@ -1,16 +1,18 @@
-// Memory of a device that is this machine: zeroed pages, aligned to 2 MiB and backed by huge pages where the kernel grants them.
+// Memory of a device that is this machine: zeroed pages, aligned to 2 MiB and backed by huge pages where the
+// kernel grants them.
 #pragma once
+
+#include "base/error.h"
 
 #include <cstddef>
 #include <cstdint>
-
-#include "base/error.h"
 
 namespace plow {
 
 class DeviceMemory {
  public:
-  // Errors (kDoesNotFit): the address space or the machine has no room. `what` names the memory in the message.
+  // Errors (kDoesNotFit): the address space or the machine has no room. `what` names the memory in the
+  // message.
   static Result<DeviceMemory> allocate(uint64_t bytes, const char* what);
 
   DeviceMemory() = default;

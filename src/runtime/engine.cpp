@@ -1,12 +1,12 @@
 #include "runtime/engine.h"
 
+#include "runtime/engine_state.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-
-#include "runtime/engine_state.h"
 
 namespace plow {
 namespace {
@@ -17,12 +17,17 @@ constexpr uint32_t kLastEpoch = 0xf0000000u;
 Status check_sampling(const SamplingParams& params) {
   const bool greedy = (params.flags & kSampleGreedy) != 0;
   if (!greedy && !(params.temperature > 0 && std::isfinite(params.temperature))) {
-    return usage_error(fmt::format("A temperature of {} cannot be sampled with; it must be above 0 (or sampling greedy).", params.temperature));
+    return usage_error(
+        fmt::format("A temperature of {} cannot be sampled with; it must be above 0 (or sampling greedy).",
+                    params.temperature));
   }
-  if (!greedy && !(params.top_p > 0)) return usage_error(fmt::format("top_p is {}; it must be above 0, and 1 turns it off.", params.top_p));
-  if (!greedy && !(params.min_p >= 0 && params.min_p <= 1)) return usage_error(fmt::format("min_p is {}; it must lie in 0 .. 1.", params.min_p));
+  if (!greedy && !(params.top_p > 0))
+    return usage_error(fmt::format("top_p is {}; it must be above 0, and 1 turns it off.", params.top_p));
+  if (!greedy && !(params.min_p >= 0 && params.min_p <= 1))
+    return usage_error(fmt::format("min_p is {}; it must lie in 0 .. 1.", params.min_p));
   if (!(params.repetition_penalty > 0 && std::isfinite(params.repetition_penalty))) {
-    return usage_error(fmt::format("repetition_penalty is {}; it must be above 0, and 1 turns it off.", params.repetition_penalty));
+    return usage_error(fmt::format("repetition_penalty is {}; it must be above 0, and 1 turns it off.",
+                                   params.repetition_penalty));
   }
   if (!std::isfinite(params.presence_penalty) || !std::isfinite(params.frequency_penalty)) {
     return usage_error("presence_penalty and frequency_penalty must be finite; 0 turns them off.");
@@ -53,26 +58,34 @@ struct EngineStep {
     if (request.slot >= state.slots.size() || !state.slots[request.slot].open) {
       return usage_error(fmt::format("Slot {} is not open.", request.slot));
     }
-    if (request.tokens.empty()) return usage_error(fmt::format("Slot {} was given a step without tokens.", request.slot));
+    if (request.tokens.empty())
+      return usage_error(fmt::format("Slot {} was given a step without tokens.", request.slot));
     for (uint32_t token : request.tokens) {
       if (token >= state.bundle.header().vocab) {
-        return usage_error(fmt::format("Token {} is not in the vocabulary of {}.", token, state.bundle.header().vocab));
+        return usage_error(
+            fmt::format("Token {} is not in the vocabulary of {}.", token, state.bundle.header().vocab));
       }
     }
     for (size_t i = 0; i < request.sample_at.size(); ++i) {
-      if (request.sample_at[i] >= request.tokens.size() || (i > 0 && request.sample_at[i] <= request.sample_at[i - 1])) {
-        return usage_error(fmt::format("Slot {}: the rows to sample must be ascending and below {}.", request.slot, request.tokens.size()));
+      if (request.sample_at[i] >= request.tokens.size() ||
+          (i > 0 && request.sample_at[i] <= request.sample_at[i - 1])) {
+        return usage_error(fmt::format("Slot {}: the rows to sample must be ascending and below {}.",
+                                       request.slot, request.tokens.size()));
       }
     }
     if (options.n_steps > 1 && (request.tokens.size() != 1 || request.sample_at.size() != 1)) {
-      return usage_error(fmt::format("Slot {}: a run of {} steps needs one token that is sampled.", request.slot, options.n_steps));
+      return usage_error(fmt::format("Slot {}: a run of {} steps needs one token that is sampled.",
+                                     request.slot, options.n_steps));
     }
     if (!request.sample_at.empty()) PLOW_TRY_STATUS(check_sampling(request.sampling));
-    const uint64_t end = uint64_t{state.slots[request.slot].position} + request.tokens.size() + options.n_steps - 1;
+    const uint64_t end =
+        uint64_t{state.slots[request.slot].position} + request.tokens.size() + options.n_steps - 1;
     if (end > state.context) {
-      return does_not_fit(fmt::format("The sequence of slot {} has {} tokens and would have {}; the context is {}. Start a shorter one, or "
-                                      "compile the bundle for a longer context.",
-                                      request.slot, state.slots[request.slot].position, end, state.context));
+      return does_not_fit(
+          fmt::format("The sequence of slot {} has {} tokens and would have {}; the context is {}. Start a "
+                      "shorter one, or "
+                      "compile the bundle for a longer context.",
+                      request.slot, state.slots[request.slot].position, end, state.context));
     }
     return {};
   }
@@ -80,9 +93,11 @@ struct EngineStep {
   Status check() {
     if (requests.empty()) return usage_error("A step needs at least one request.");
     if (options.n_steps == 0 || options.n_steps > kMaxSteps) {
-      return usage_error(fmt::format("A run has 1 to {} steps; {} were asked for.", kMaxSteps, options.n_steps));
+      return usage_error(
+          fmt::format("A run has 1 to {} steps; {} were asked for.", kMaxSteps, options.n_steps));
     }
-    if (options.logits && options.n_steps > 1) return usage_error("Logits can be copied from a run of one step only.");
+    if (options.logits && options.n_steps > 1)
+      return usage_error("Logits can be copied from a run of one step only.");
     uint64_t rows = 0, samples = 0;
     std::vector<bool> seen(state.slots.size(), false);
     for (const StepRequest& request : requests) {
@@ -93,8 +108,10 @@ struct EngineStep {
       samples += request.sample_at.size();
     }
     if (rows > state.max_rows || samples > state.max_samples) {
-      return does_not_fit(fmt::format("The step has {} rows and {} samples; the bundle's programs take up to {} and {}. Cut it into several.",
-                                      rows, samples, state.max_rows, state.max_samples));
+      return does_not_fit(
+          fmt::format("The step has {} rows and {} samples; the bundle's programs take up to {} and {}. Cut "
+                      "it into several.",
+                      rows, samples, state.max_rows, state.max_samples));
     }
     n_rows = static_cast<uint32_t>(rows);
     n_samples = static_cast<uint32_t>(samples);
@@ -108,7 +125,9 @@ struct EngineStep {
       return n_rows <= program.entry->max_rows && n_samples <= program.entry->max_samples;
     });
     if (fits == programs.end()) {
-      return does_not_fit(fmt::format("No program of the bundle takes {} rows with {} samples. Cut the step into several.", n_rows, n_samples));
+      return does_not_fit(
+          fmt::format("No program of the bundle takes {} rows with {} samples. Cut the step into several.",
+                      n_rows, n_samples));
     }
     state.step.program = static_cast<uint32_t>(fits - programs.begin());
     return {};
@@ -117,7 +136,8 @@ struct EngineStep {
   Status reserve_blocks() {
     std::vector<KvRun> runs;
     for (const StepRequest& request : requests) {
-      runs.push_back({request.slot, state.slots[request.slot].position, static_cast<uint32_t>(request.tokens.size()) + options.n_steps - 1});
+      runs.push_back({request.slot, state.slots[request.slot].position,
+                      static_cast<uint32_t>(request.tokens.size()) + options.n_steps - 1});
     }
     return state.cache->reserve(runs);
   }
@@ -175,26 +195,32 @@ struct EngineStep {
     const ProgramView& program = state.bundle.programs()[state.step.program];
     const auto packets = program.packets_of(fault.worker);
     if (fault.counter == Fault::kDoneWord || fault.packet >= packets.size()) {
-      return device_error(fmt::format("Worker {} waited for the end of step {} and saw only that of step {}. The step failed.", fault.worker,
-                                      fault.expected, fault.seen));
+      return device_error(fmt::format(
+          "Worker {} waited for the end of step {} and saw only that of step {}. The step failed.",
+          fault.worker, fault.expected, fault.seen));
     }
     const char* name = op_name(static_cast<Op>(packets[fault.packet].body));
-    return device_error(fmt::format("Worker {} waited at its packet {} ({}) of program {} for counter {} to reach {}; it stayed at {}. The step "
-                                    "failed.",
-                                    fault.worker, fault.packet, name != nullptr ? name : "unknown", state.step.program, fault.counter,
-                                    fault.expected, fault.seen));
+    return device_error(
+        fmt::format("Worker {} waited at its packet {} ({}) of program {} for counter {} to reach {}; it "
+                    "stayed at {}. The step "
+                    "failed.",
+                    fault.worker, fault.packet, name != nullptr ? name : "unknown", state.step.program,
+                    fault.counter, fault.expected, fault.seen));
   }
 
   // The sampled rows' logits still lie in the arena: nothing runs after sampling.
   Status copy_logits(StepResult& result) const {
     const ProgramView& program = state.bundle.programs()[state.step.program];
-    const auto sample = std::find_if(program.packets.begin(), program.packets.end(),
-                                     [](const Packet& packet) { return static_cast<Op>(packet.body) == Op::kSample; });
-    if (sample == program.packets.end()) return usage_error("The bundle's program samples nothing, so there are no logits.");
+    const auto sample =
+        std::find_if(program.packets.begin(), program.packets.end(),
+                     [](const Packet& packet) { return static_cast<Op>(packet.body) == Op::kSample; });
+    if (sample == program.packets.end())
+      return usage_error("The bundle's program samples nothing, so there are no logits.");
     const TensorEntry& logits = program.tensors[sample->operand[0]];
     result.logits.resize(size_t{n_samples} * logits.cols);
     for (uint32_t s = 0; s < n_samples; ++s) {
-      std::memcpy(result.logits.data() + size_t{s} * logits.cols, state.arena.data() + logits.offset + size_t{s} * logits.row_stride,
+      std::memcpy(result.logits.data() + size_t{s} * logits.cols,
+                  state.arena.data() + logits.offset + size_t{s} * logits.row_stride,
                   logits.cols * sizeof(float));
     }
     return {};
@@ -207,7 +233,8 @@ struct EngineStep {
     for (uint32_t k = 0; k < options.n_steps; ++k) {
       const Sampled* sampled = state.arrays.sampled.data() + size_t{k} * n_samples;
       for (uint32_t i = 0; i < requests.size(); ++i) {
-        for (uint32_t at : requests[i].sample_at) result.tokens.push_back({i, at, sampled->token, sampled->logprob}), ++sampled;
+        for (uint32_t at : requests[i].sample_at)
+          result.tokens.push_back({i, at, sampled->token, sampled->logprob}), ++sampled;
       }
     }
     if (options.logits) PLOW_TRY_STATUS(copy_logits(result));
@@ -221,7 +248,8 @@ struct EngineStep {
     fill_descriptor();
     PLOW_TRY_STATUS(ring());
     for (const StepRequest& request : requests) {
-      state.slots[request.slot].position += static_cast<uint32_t>(request.tokens.size()) + options.n_steps - 1;
+      state.slots[request.slot].position +=
+          static_cast<uint32_t>(request.tokens.size()) + options.n_steps - 1;
     }
     return collect();
   }
@@ -253,14 +281,17 @@ uint32_t Engine::position(uint32_t slot) const {
 }
 
 Status Engine::rewind(uint32_t slot, uint32_t position) {
-  if (slot >= state_->slots.size() || !state_->slots[slot].open) return usage_error(fmt::format("Slot {} is not open.", slot));
+  if (slot >= state_->slots.size() || !state_->slots[slot].open)
+    return usage_error(fmt::format("Slot {} is not open.", slot));
   if (position > state_->slots[slot].position) {
-    return usage_error(fmt::format("Slot {} has {} tokens; it cannot go back to {}.", slot, state_->slots[slot].position, position));
+    return usage_error(fmt::format("Slot {} has {} tokens; it cannot go back to {}.", slot,
+                                   state_->slots[slot].position, position));
   }
   if (!state_->cache->holds_window_of(slot, position)) {
-    return usage_error(fmt::format("Slot {} cannot go back to position {}: the cache no longer holds what a row there reads. Submit the "
-                                   "sequence again.",
-                                   slot, position));
+    return usage_error(fmt::format(
+        "Slot {} cannot go back to position {}: the cache no longer holds what a row there reads. Submit the "
+        "sequence again.",
+        slot, position));
   }
   state_->slots[slot].position = position;
   return {};

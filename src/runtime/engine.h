@@ -1,8 +1,15 @@
-// The runtime on a CPU: a bundle, its memory, and the workers that play its packets. One thread at a time may call an Engine.
+// The runtime on a CPU: a bundle, its memory, and the workers that play its packets. One thread at a time may
+// call an Engine.
 //
-// A sequence lives in a slot. A step submits, for each of some sequences, the tokens of its next positions, and says which of these rows
-// shall pick a token. The token that a step picks is not part of the sequence until it is submitted (or fed back, in a step of several).
+// A sequence lives in a slot. A step submits, for each of some sequences, the tokens of its next positions,
+// and says which of these rows shall pick a token. The token that a step picks is not part of the sequence
+// until it is submitted (or fed back, in a step of several).
 #pragma once
+
+#include "abi/step.h"
+#include "base/error.h"
+#include "bundle/bundle.h"
+#include "isa/x86_64/interpreter.h"
 
 #include <chrono>
 #include <cstdint>
@@ -12,34 +19,31 @@
 #include <string>
 #include <vector>
 
-#include "abi/step.h"
-#include "base/error.h"
-#include "bundle/bundle.h"
-#include "isa/x86_64/interpreter.h"
-
 namespace plow {
 
 struct EngineOptions {
   uint32_t threads = 0;  // 0: as many as the bundle has workers; another number than that is refused
   IsaLevel isa = IsaLevel::kAuto;
-  uint32_t slots = 0;    // 0: the bundle's max_slots
-  uint32_t context = 0;  // 0: the bundle's max_context
-  bool pin = false;      // one processor a worker
+  uint32_t slots = 0;        // 0: the bundle's max_slots
+  uint32_t context = 0;      // 0: the bundle's max_context
+  bool pin = false;          // one processor a worker
   bool verify_tape = false;  // read all weights and compare their digest
-  // A wait inside a step that takes longer than this fails the step. Far above any wait of a healthy step on a loaded machine.
+  // A wait inside a step that takes longer than this fails the step. Far above any wait of a healthy step on
+  // a loaded machine.
   std::chrono::milliseconds deadline{30'000};
 };
 
 // What one sequence does in a step.
 struct StepRequest {
   uint32_t slot = 0;
-  std::span<const uint32_t> tokens;      // at least one: the tokens of the slot's next positions
-  std::span<const uint32_t> sample_at;   // ascending indices into `tokens`: the rows that pick a token
-  SamplingParams sampling{};             // of all of these rows
+  std::span<const uint32_t> tokens;     // at least one: the tokens of the slot's next positions
+  std::span<const uint32_t> sample_at;  // ascending indices into `tokens`: the rows that pick a token
+  SamplingParams sampling{};            // of all of these rows
 };
 
 struct StepOptions {
-  // Steps to run, each feeding its tokens to the next: 1 .. kMaxSteps; more than 1 only when every request has one token and samples it.
+  // Steps to run, each feeding its tokens to the next: 1 .. kMaxSteps; more than 1 only when every request
+  // has one token and samples it.
   uint32_t n_steps = 1;
   bool logits = false;  // copy the logits of the sampled rows; with one step only
 };
@@ -48,7 +52,7 @@ struct StepToken {
   uint32_t request;  // index
   uint32_t row;      // index into its tokens
   uint32_t token;
-  float logprob;     // under softmax of the logits as the model gives them
+  float logprob;  // under softmax of the logits as the model gives them
 };
 
 struct StepResult {
@@ -63,12 +67,14 @@ SamplingParams greedy_sampling();
 
 class Engine {
  public:
-  // Maps DIRECTORY/model.pkt and DIRECTORY/weights.tape. Errors (kInput): a bundle that cannot be read, is for another instruction set, has
-  // packets that this interpreter lacks a body for (named), or a tape of the wrong size or digest; (kUsage) a number of threads other than
-  // the bundle's workers, slots or context above the bundle's; (kDoesNotFit) no memory; (kDevice) an instruction set level that is not here.
+  // Maps DIRECTORY/model.pkt and DIRECTORY/weights.tape. Errors (kInput): a bundle that cannot be read, is
+  // for another instruction set, has packets that this interpreter lacks a body for (named), or a tape of the
+  // wrong size or digest; (kUsage) a number of threads other than the bundle's workers, slots or context
+  // above the bundle's; (kDoesNotFit) no memory; (kDevice) an instruction set level that is not here.
   static Result<Engine> load(const std::filesystem::path& directory, const EngineOptions& options);
   // The same of a bundle in memory. REQUIRES that `tape` outlives the engine.
-  static Result<Engine> create(BundleFile bundle, std::span<const std::byte> tape, const EngineOptions& options);
+  static Result<Engine> create(BundleFile bundle, std::span<const std::byte> tape,
+                               const EngineOptions& options);
 
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
@@ -79,22 +85,23 @@ class Engine {
   void close_slot(uint32_t slot);  // REQUIRES an open slot; gives its blocks back
 
   uint32_t position(uint32_t slot) const;  // tokens of the sequence so far. REQUIRES an open slot
-  // Forgets the tokens from `position` on. Errors (kUsage): the slot is not open, the position is after its end, or what a row there would
-  // read has left a window.
+  // Forgets the tokens from `position` on. Errors (kUsage): the slot is not open, the position is after its
+  // end, or what a row there would read has left a window.
   Status rewind(uint32_t slot, uint32_t position);
 
-  // Runs a step. On an error nothing has changed but that blocks may have been given back that no later row reads. Errors (kUsage): a
-  // request that the rules above forbid; (kDoesNotFit) more rows or samples than any program takes, a sequence beyond the context, no free
-  // block; (kDevice) a worker waited in vain: the message says which packet and counter. The engine can be used on after each of them.
+  // Runs a step. On an error nothing has changed but that blocks may have been given back that no later row
+  // reads. Errors (kUsage): a request that the rules above forbid; (kDoesNotFit) more rows or samples than
+  // any program takes, a sequence beyond the context, no free block; (kDevice) a worker waited in vain: the
+  // message says which packet and counter. The engine can be used on after each of them.
   Result<StepResult> step(std::span<const StepRequest> requests, const StepOptions& options = {});
 
   const BundleFile& bundle() const;
-  IsaLevel isa_level() const;   // that runs
+  IsaLevel isa_level() const;  // that runs
   uint32_t n_workers() const;
   uint32_t n_slots() const;
-  uint32_t context() const;     // positions that a sequence may have
+  uint32_t context() const;  // positions that a sequence may have
   uint32_t vocab() const;
-  uint32_t max_rows() const;    // of a step, in the largest program
+  uint32_t max_rows() const;  // of a step, in the largest program
   uint32_t max_samples() const;
   uint32_t free_blocks(uint32_t kv_group) const;
   uint32_t n_blocks(uint32_t kv_group) const;

@@ -1,13 +1,13 @@
 // What an Engine is made of; for engine.cpp and load.cpp only.
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "runtime/device_memory.h"
 #include "runtime/engine.h"
 #include "runtime/kv_cache.h"
 #include "runtime/worker_threads.h"
+
+#include <memory>
+#include <vector>
 
 namespace plow {
 
@@ -28,7 +28,7 @@ struct SlotState {
 
 struct Engine::State {
   BundleFile bundle;
-  MappedFile tape_file;                // empty when the caller holds the tape
+  MappedFile tape_file;  // empty when the caller holds the tape
   std::span<const std::byte> tape;
   IsaLevel isa = IsaLevel::kAuto;
   uint32_t context = 0;
@@ -36,7 +36,7 @@ struct Engine::State {
 
   std::vector<ProgramTable> programs;
   DeviceMemory arena, counters, scratch;
-  std::vector<DeviceMemory> pools;           // by KV group
+  std::vector<DeviceMemory> pools;  // by KV group
   std::vector<unsigned char*> pool_pointers;
   std::unique_ptr<KvCache> cache;
   std::vector<SlotState> slots;
@@ -44,7 +44,7 @@ struct Engine::State {
   StepDescriptor step{};
   Control control{};
   Device device;
-  std::unique_ptr<WorkerThreads> workers;    // last: its threads use all of the above
+  std::unique_ptr<WorkerThreads> workers;  // last: its threads use all of the above
 };
 
 }  // namespace plow

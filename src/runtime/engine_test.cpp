@@ -1,12 +1,12 @@
 #include "runtime/engine.h"
 
+#include "runtime/generate.h"
+#include "runtime/tiny_model.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
-
-#include "runtime/generate.h"
-#include "runtime/tiny_model.h"
 
 namespace plow {
 namespace {
@@ -23,7 +23,8 @@ class EngineTest : public testing::Test {
   Error refused(const EngineOptions& options) {
     auto file = BundleFile::from_bytes(serialise_bundle(bundle_.tables));
     EXPECT_TRUE(file.ok()) << (file.ok() ? "" : file.error().message);
-    const auto engine = Engine::create(std::move(*file), std::as_bytes(std::span(bundle_.tape.bytes)), options);
+    const auto engine =
+        Engine::create(std::move(*file), std::as_bytes(std::span(bundle_.tape.bytes)), options);
     EXPECT_FALSE(engine.ok());
     return engine.ok() ? Error{} : engine.error();
   }
@@ -34,7 +35,8 @@ class EngineTest : public testing::Test {
 
 std::vector<uint32_t> some_tokens(size_t n, uint32_t seed) {
   std::vector<uint32_t> tokens(n);
-  for (size_t i = 0; i < n; ++i) tokens[i] = static_cast<uint32_t>((i * i * 7 + i * 3 + seed) % TinyModel::kVocab);
+  for (size_t i = 0; i < n; ++i)
+    tokens[i] = static_cast<uint32_t>((i * i * 7 + i * 3 + seed) % TinyModel::kVocab);
   return tokens;
 }
 
@@ -58,13 +60,16 @@ std::vector<float> feed(Engine& engine, uint32_t slot, std::span<const uint32_t>
   return logits;
 }
 
-// Logits are sums of tens of terms below 10 after some ten layers of them; float errors stay far below this, a wrong mask or rotation far above.
+// Logits are sums of tens of terms below 10 after some ten layers of them; float errors stay far below this,
+// a wrong mask or rotation far above.
 constexpr double kTolerance = 2e-4;
 
-void expect_logits(const std::vector<float>& logits, const std::vector<std::vector<double>>& expected, double tolerance) {
+void expect_logits(const std::vector<float>& logits, const std::vector<std::vector<double>>& expected,
+                   double tolerance) {
   ASSERT_EQ(logits.size(), expected.size() * TinyModel::kVocab);
   for (size_t i = 0; i < logits.size(); ++i) {
-    ASSERT_NEAR(static_cast<double>(logits[i]), expected[i / TinyModel::kVocab][i % TinyModel::kVocab], tolerance)
+    ASSERT_NEAR(static_cast<double>(logits[i]), expected[i / TinyModel::kVocab][i % TinyModel::kVocab],
+                tolerance)
         << "position " << i / TinyModel::kVocab << ", token " << i % TinyModel::kVocab;
   }
 }
@@ -78,7 +83,7 @@ TEST_F(EngineTest, LogitsAreTheModelsAtEveryPositionAndLevel) {
     Engine engine = make(options);
     EXPECT_EQ(engine.isa_level(), level);
     const uint32_t slot = *engine.open_slot();
-    // bf16 activations are off by 2^-9 of themselves.
+    // bf16 activations are off by up to 2^-8 of themselves.
     expect_logits(feed(engine, slot, tokens, 9), expected, level == IsaLevel::kAvx512Bf16 ? 0.5 : kTolerance);
   }
 }
@@ -91,7 +96,8 @@ TEST_F(EngineTest, ChunksDoNotChangeABit) {
     const uint32_t slot = *engine.open_slot();
     const auto logits = feed(engine, slot, tokens, chunk);
     if (first.empty()) first = logits;
-    ASSERT_EQ(std::memcmp(logits.data(), first.data(), first.size() * sizeof(float)), 0) << "chunks of " << chunk;
+    ASSERT_EQ(std::memcmp(logits.data(), first.data(), first.size() * sizeof(float)), 0)
+        << "chunks of " << chunk;
     engine.close_slot(slot);
   }
 }
@@ -106,12 +112,14 @@ TEST_F(EngineTest, SequencesThatShareAStepDoNotChangeEachOthersBits) {
   std::vector<float> logits;
   size_t fed_b = 0, fed_c = 0;
   for (size_t i = 0; i < a.size(); ++i) {  // a decodes, b and c come in chunks of changing size
-    const size_t n_b = std::min<size_t>(i % 4, b.size() - fed_b), n_c = std::min<size_t>(i % 3 + 1, c.size() - fed_c);
+    const size_t n_b = std::min<size_t>(i % 4, b.size() - fed_b),
+                 n_c = std::min<size_t>(i % 3 + 1, c.size() - fed_c);
     std::vector<StepRequest> requests;
     const uint32_t row = 0;
     if (n_b > 0) requests.push_back({slots[1], std::span(b).subspan(fed_b, n_b), {}, {}});
     requests.push_back({slots[0], std::span(a).subspan(i, 1), std::span(&row, 1), greedy_sampling()});
-    if (n_c > 0) requests.push_back({slots[2], std::span(c).subspan(fed_c, n_c), std::span(&row, 1), greedy_sampling()});
+    if (n_c > 0)
+      requests.push_back({slots[2], std::span(c).subspan(fed_c, n_c), std::span(&row, 1), greedy_sampling()});
     auto result = engine.step(requests, {1, true});
     ASSERT_TRUE(result.ok()) << result.error().message;
     logits.insert(logits.end(), result->logits.begin(), result->logits.begin() + TinyModel::kVocab);
@@ -191,7 +199,9 @@ TEST_F(EngineTest, AnswersEndAtStopTokensAtTheCallersWishAndAtTheContext) {
   slot = *engine.open_slot();
   uint32_t stop = 0;
   size_t at = 3;
-  while (std::find(tokens.begin(), tokens.begin() + static_cast<long>(at), tokens[at]) != tokens.begin() + static_cast<long>(at)) ++at;
+  while (std::find(tokens.begin(), tokens.begin() + static_cast<long>(at), tokens[at]) !=
+         tokens.begin() + static_cast<long>(at))
+    ++at;
   stop = tokens[at];
   options.stop_ids = {stop};
   answer = generate(engine, slot, prompt, options);
@@ -218,7 +228,8 @@ TEST_F(EngineTest, ATurnThatGoesOnHasTheBitsOfAWholeSequence) {
   const auto expected = feed(engine, slot, tokens, 9);
   ASSERT_TRUE(engine.rewind(slot, 85).ok());
   const auto again = feed(engine, slot, std::span(tokens).subspan(85), 3);
-  EXPECT_EQ(std::memcmp(again.data(), expected.data() + 85 * TinyModel::kVocab, again.size() * sizeof(float)), 0);
+  EXPECT_EQ(std::memcmp(again.data(), expected.data() + 85 * TinyModel::kVocab, again.size() * sizeof(float)),
+            0);
   // The window of layer 1 has let go of what a row at 30 would read.
   const auto status = engine.rewind(slot, 30);
   ASSERT_FALSE(status.ok());
@@ -227,7 +238,8 @@ TEST_F(EngineTest, ATurnThatGoesOnHasTheBitsOfAWholeSequence) {
 
 TEST_F(EngineTest, BlocksAreCountedAndWindowsGiveThemBack) {
   Engine engine = make();
-  // Group 0: 150 positions in blocks of 16. Group 1: a window of 20 and steps of 18 rows touch at most 4 blocks.
+  // Group 0: 150 positions in blocks of 16. Group 1: a window of 20 and steps of 18 rows touch at most 4
+  // blocks.
   EXPECT_EQ(engine.n_blocks(0), 3u * 10);
   EXPECT_EQ(engine.n_blocks(1), 3u * 4);
   const uint32_t slot = *engine.open_slot();
@@ -236,7 +248,8 @@ TEST_F(EngineTest, BlocksAreCountedAndWindowsGiveThemBack) {
   for (; position < 150; ++position) {
     feed(engine, slot, std::span(tokens).subspan(position, 1), 1);
     const uint32_t used = engine.n_blocks(1) - engine.free_blocks(1);
-    const uint32_t first = position >= 19 ? position - 19 : 0;  // positions that this row read: first .. position
+    const uint32_t first =
+        position >= 19 ? position - 19 : 0;  // positions that this row read: first .. position
     EXPECT_EQ(used, position / 16 - first / 16 + 1) << position;
     EXPECT_EQ(engine.n_blocks(0) - engine.free_blocks(0), position / 16 + 1);
   }
@@ -322,15 +335,18 @@ TEST_F(EngineTest, BundlesThatDoNotFitTheMachineAreRefusedWithBothNumbers) {
 
 TEST_F(EngineTest, APacketThatNoBodyRunsIsRefusedByName) {
   ProgramTables& program = bundle_.tables.programs[1];
-  const auto linear = std::find_if(program.packets.begin(), program.packets.end(),
-                                   [](const Packet& packet) { return packet.body == static_cast<uint16_t>(Op::kLinear); });
+  const auto linear = std::find_if(program.packets.begin(), program.packets.end(), [](const Packet& packet) {
+    return packet.body == static_cast<uint16_t>(Op::kLinear);
+  });
   TensorEntry& weight = program.tensors[linear->operand[1]];
   weight.layout = Layout::kRowMajor;
   weight.row_stride = weight.cols * 2;
   weight.bytes = uint64_t{weight.rows} * weight.row_stride;
   const Error error = refused({});
   EXPECT_EQ(error.error_class, ErrorClass::kInput);
-  EXPECT_NE(error.message.find("of program 1 cannot run here: linear: operand 1 must be an f32, bf16 or f16 matrix"), std::string::npos)
+  EXPECT_NE(error.message.find(
+                "of program 1 cannot run here: linear: operand 1 must be an f32, bf16 or f16 matrix"),
+            std::string::npos)
       << error.message;
 }
 
@@ -360,7 +376,9 @@ TEST_F(EngineTest, AStepThatWaitsInVainFailsWithItsPacketAndTheEngineGoesOn) {
     const auto result = engine.step(std::span(&request, 1));
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(result.error().error_class, ErrorClass::kDevice);
-    EXPECT_NE(result.error().message.find("(linear) of program 1 for counter " + std::to_string(lost)), std::string::npos) << result.error().message;
+    EXPECT_NE(result.error().message.find("(linear) of program 1 for counter " + std::to_string(lost)),
+              std::string::npos)
+        << result.error().message;
     EXPECT_EQ(engine.position(slot), 0u);
   }
   expect_logits(feed(engine, slot, tokens, 4), expected, kTolerance);

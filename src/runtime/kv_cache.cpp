@@ -14,12 +14,14 @@ uint32_t window_begin(const KvGroup& group, uint32_t position) {
 
 }  // namespace
 
-KvCache::KvCache(std::span<const KvGroup> groups, std::span<const uint32_t> blocks, uint32_t slots, uint32_t context) {
+KvCache::KvCache(std::span<const KvGroup> groups, std::span<const uint32_t> blocks, uint32_t slots,
+                 uint32_t context) {
   for (const KvGroup& group : groups) {
     table_width_ = std::max(table_width_, (context + group.block_tokens - 1) / group.block_tokens);
   }
   for (size_t g = 0; g < groups.size(); ++g) {
-    groups_.push_back({groups[g], BlockPool(blocks[g]), std::vector<uint32_t>(size_t{slots} * table_width_, kNoBlock),
+    groups_.push_back({groups[g], BlockPool(blocks[g]),
+                       std::vector<uint32_t>(size_t{slots} * table_width_, kNoBlock),
                        std::vector<uint32_t>(slots, 0)});
   }
 }
@@ -42,12 +44,14 @@ Status KvCache::reserve(std::span<const KvRun> runs) {
       leave_window(group, run);
       const uint32_t* table = row(group, run.slot);
       const uint32_t end = (run.first + run.count - 1) / group.shape.block_tokens + 1;
-      for (uint32_t i = run.first / group.shape.block_tokens; i < end; ++i) needed += table[i] == kNoBlock ? 1 : 0;
+      for (uint32_t i = run.first / group.shape.block_tokens; i < end; ++i)
+        needed += table[i] == kNoBlock ? 1 : 0;
     }
     if (needed > group.pool.n_free()) {
-      return does_not_fit(fmt::format("The KV cache has {} of {} blocks of {} positions free (group {}), and the step needs {}. Close a "
-                                      "sequence, or load the bundle with more slots.",
-                                      group.pool.n_free(), group.pool.n_blocks(), group.shape.block_tokens, g, needed));
+      return does_not_fit(fmt::format(
+          "The KV cache has {} of {} blocks of {} positions free (group {}), and the step needs {}. Close a "
+          "sequence, or load the bundle with more slots.",
+          group.pool.n_free(), group.pool.n_blocks(), group.shape.block_tokens, g, needed));
     }
   }
   for (Group& group : groups_) {

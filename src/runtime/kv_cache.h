@@ -1,16 +1,17 @@
-// Which blocks hold which positions of which sequence: the block tables of every KV group, and the pools behind them.
+// Which blocks hold which positions of which sequence: the block tables of every KV group, and the pools
+// behind them.
 //
-// A sequence of a slot has blocks for the positions that its future rows may read or write. In a group with a window, blocks whose positions
-// have all left the window are given back as the sequence grows.
+// A sequence of a slot has blocks for the positions that its future rows may read or write. In a group with a
+// window, blocks whose positions have all left the window are given back as the sequence grows.
 #pragma once
-
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "abi/header.h"
 #include "base/error.h"
 #include "runtime/block_pool.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
 
 namespace plow {
 
@@ -26,16 +27,19 @@ struct KvRun {
 class KvCache {
  public:
   // `blocks[g]` blocks in the pool of group g. Tables hold `context` positions a slot.
-  KvCache(std::span<const KvGroup> groups, std::span<const uint32_t> blocks, uint32_t slots, uint32_t context);
+  KvCache(std::span<const KvGroup> groups, std::span<const uint32_t> blocks, uint32_t slots,
+          uint32_t context);
 
-  // Gives back what left the windows of the runs' first rows, then takes blocks for all positions of all runs, or, when they are too few,
-  // none. Errors (kDoesNotFit): with the number needed and the number free. REQUIRES positions below context; a slot in one run at most.
+  // Gives back what left the windows of the runs' first rows, then takes blocks for all positions of all
+  // runs, or, when they are too few, none. Errors (kDoesNotFit): with the number needed and the number free.
+  // REQUIRES positions below context; a slot in one run at most.
   Status reserve(std::span<const KvRun> runs);
 
   // Gives back all blocks of a slot.
   void release(uint32_t slot);
 
-  // Whether a row at `position` would find all earlier positions that it reads: what a window has let go does not come back.
+  // Whether a row at `position` would find all earlier positions that it reads: what a window has let go does
+  // not come back.
   bool holds_window_of(uint32_t slot, uint32_t position) const;
 
   uint32_t n_groups() const { return static_cast<uint32_t>(groups_.size()); }
@@ -52,7 +56,9 @@ class KvCache {
     std::vector<uint32_t> first;  // by slot: entries of the table before this one were given back
   };
 
-  uint32_t* row(Group& group, uint32_t slot) const { return group.table.data() + size_t{slot} * table_width_; }
+  uint32_t* row(Group& group, uint32_t slot) const {
+    return group.table.data() + size_t{slot} * table_width_;
+  }
   void leave_window(Group& group, const KvRun& run);
 
   uint32_t table_width_ = 0;

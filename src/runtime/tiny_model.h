@@ -1,19 +1,22 @@
-// A model of two layers, scheduled by hand for two workers, and the same model in double: what the engine's tests run before any compiler.
+// A model of two layers, scheduled by hand for two workers, and the same model in double: what the engine's
+// tests run before any compiler.
 //
-// Layer 0 attends to everything, layer 1 within a window. Every operator is its own packet a worker: matrices are split by column tiles,
-// row-wise operators by row tiles. Each operator has counters for each row tile and one for all.
+// Layer 0 attends to everything, layer 1 within a window. Every operator is its own packet a worker: matrices
+// are split by column tiles, row-wise operators by row tiles. Each operator has counters for each row tile
+// and one for all.
 #pragma once
-
-#include <cstdint>
-#include <vector>
 
 #include "bundle/bundle.h"
 #include "isa/x86_64/body_rig.h"
 
+#include <cstdint>
+#include <vector>
+
 namespace plow {
 
 struct TinyModel {
-  static constexpr uint32_t kVocab = 50, kHidden = 24, kHeads = 4, kKvHeads = 2, kHeadDim = 6, kInner = 40, kWindow = 20;
+  static constexpr uint32_t kVocab = 50, kHidden = 24, kHeads = 4, kKvHeads = 2, kHeadDim = 6, kInner = 40,
+                            kWindow = 20;
   static constexpr uint32_t kContext = 150, kSlots = 3, kWorkers = 2, kLayers = 2;
   static constexpr float kEps = 1e-5f, kScale = 0.408f;
 

@@ -1,10 +1,10 @@
 #include "runtime/tiny_model.h"
 
-#include <cmath>
-#include <map>
-
 #include "base/digest.h"
 #include "isa/x86_64/interpreter.h"
+
+#include <cmath>
+#include <map>
 
 namespace plow {
 namespace {
@@ -30,7 +30,8 @@ Vector normalised(const Vector& x, const Vector& gain) {
   double sum = 0;
   for (double v : x) sum += v * v;
   Vector out(x.size());
-  const double factor = 1 / std::sqrt(sum / static_cast<double>(x.size()) + static_cast<double>(TinyModel::kEps));
+  const double factor =
+      1 / std::sqrt(sum / static_cast<double>(x.size()) + static_cast<double>(TinyModel::kEps));
   for (size_t i = 0; i < x.size(); ++i) out[i] = x[i] * factor * gain[i];
   return out;
 }
@@ -48,7 +49,8 @@ Vector rotated(Vector x, const Vector& frequencies, uint32_t position) {
   return x;
 }
 
-Vector attended(const Vector& q, const std::vector<Vector>& keys, const std::vector<Vector>& values, uint32_t window) {
+Vector attended(const Vector& q, const std::vector<Vector>& keys, const std::vector<Vector>& values,
+                uint32_t window) {
   constexpr size_t kDim = TinyModel::kHeadDim;
   Vector out(q.size());
   const size_t n = keys.size(), first = window != 0 && n > window ? n - window : 0;
@@ -78,9 +80,12 @@ TinyModel::TinyModel() {
   for (uint32_t j = 0; j < kHeadDim / 2; ++j) frequencies.push_back(std::pow(100.0, -2.0 * j / kHeadDim));
   for (uint32_t l = 0; l < kLayers; ++l) {
     const uint32_t s = 10 * (l + 1);
-    layers.push_back({weights(kHidden, s, 1), weights(kHeads * kHeadDim * kHidden, s + 1, 0.5), weights(kKvHeads * kHeadDim * kHidden, s + 2, 0.5),
-                      weights(kKvHeads * kHeadDim * kHidden, s + 3, 0.5), weights(kHidden * kHeads * kHeadDim, s + 4, 0.3), weights(kHidden, s + 5, 1),
-                      weights(kInner * kHidden, s + 6, 0.5), weights(kInner * kHidden, s + 7, 0.5), weights(kHidden * kInner, s + 8, 0.3)});
+    layers.push_back({weights(kHidden, s, 1), weights(kHeads * kHeadDim * kHidden, s + 1, 0.5),
+                      weights(kKvHeads * kHeadDim * kHidden, s + 2, 0.5),
+                      weights(kKvHeads * kHeadDim * kHidden, s + 3, 0.5),
+                      weights(kHidden * kHeads * kHeadDim, s + 4, 0.3), weights(kHidden, s + 5, 1),
+                      weights(kInner * kHidden, s + 6, 0.5), weights(kInner * kHidden, s + 7, 0.5),
+                      weights(kHidden * kInner, s + 8, 0.3)});
   }
   norm = weights(kHidden, 2, 1);
   head = weights(size_t{kVocab} * kHidden, 3, 1);
@@ -111,7 +116,8 @@ std::vector<std::vector<double>> TinyModel::logits(const std::vector<uint32_t>& 
 
 namespace {
 
-// One program under construction. An operator's result is an Output: its tensor, and the counters that say that it is there.
+// One program under construction. An operator's result is an Output: its tensor, and the counters that say
+// that it is there.
 struct Output {
   uint16_t tensor;
   uint32_t row_counter;  // one for each row tile
@@ -130,8 +136,12 @@ struct ProgramBuilder {
     return static_cast<uint16_t>(program.tensors.size() - 1);
   }
 
-  uint32_t max_rows(Rows rows) const { return rows == Rows::kTokens ? program.entry.max_rows : program.entry.max_samples; }
-  uint32_t row_tile(Rows rows) const { return rows == Rows::kTokens ? program.entry.token_row_tile : program.entry.sample_row_tile; }
+  uint32_t max_rows(Rows rows) const {
+    return rows == Rows::kTokens ? program.entry.max_rows : program.entry.max_samples;
+  }
+  uint32_t row_tile(Rows rows) const {
+    return rows == Rows::kTokens ? program.entry.token_row_tile : program.entry.sample_row_tile;
+  }
 
   uint16_t arena(Rows rows, uint32_t cols) {
     TensorEntry entry{};
@@ -167,14 +177,16 @@ struct ProgramBuilder {
     return program.entry.n_counters - n;
   }
 
-  // An operator of `cols` output columns. `same` are inputs whose row tile is enough, `whole` those needed whole. Split over workers by column tiles
-  // when there are several, else by row tiles. `operands` ends with the output.
-  Output op(Op op, Rows rows, std::vector<uint16_t> operands, std::vector<uint32_t> immediates, uint32_t cols, uint32_t tile_cols,
-            std::vector<Output> same, std::vector<Output> whole) {
+  // An operator of `cols` output columns. `same` are inputs whose row tile is enough, `whole` those needed
+  // whole. Split over workers by column tiles when there are several, else by row tiles. `operands` ends with
+  // the output.
+  Output op(Op op, Rows rows, std::vector<uint16_t> operands, std::vector<uint32_t> immediates, uint32_t cols,
+            uint32_t tile_cols, std::vector<Output> same, std::vector<Output> whole) {
     const uint32_t row_tiles = (max_rows(rows) + row_tile(rows) - 1) / row_tile(rows);
     const uint32_t tiles = (cols + tile_cols - 1) / tile_cols;
     const bool by_columns = tiles >= TinyModel::kWorkers;
-    Output out{operands.back(), add_counters(row_tiles), add_counters(1), by_columns ? TinyModel::kWorkers : 1, rows};
+    Output out{operands.back(), add_counters(row_tiles), add_counters(1),
+               by_columns ? TinyModel::kWorkers : 1, rows};
     for (uint32_t worker = 0; worker < TinyModel::kWorkers; ++worker) {
       Packet packet{};
       packet.body = static_cast<uint16_t>(op);
@@ -184,16 +196,20 @@ struct ProgramBuilder {
       packet.col_count = static_cast<uint16_t>(tiles);
       if (by_columns) {
         packet.col_first = worker * (tiles / TinyModel::kWorkers);
-        packet.col_count = static_cast<uint16_t>(worker + 1 < TinyModel::kWorkers ? tiles / TinyModel::kWorkers : tiles - packet.col_first);
+        packet.col_count = static_cast<uint16_t>(
+            worker + 1 < TinyModel::kWorkers ? tiles / TinyModel::kWorkers : tiles - packet.col_first);
       } else {
         packet.row_first = static_cast<uint16_t>(worker);
         packet.row_stride = TinyModel::kWorkers;
       }
-      for (uint32_t i = 0; i < kPacketOperands; ++i) packet.operand[i] = i < operands.size() ? operands[i] : kNoTensor;
+      for (uint32_t i = 0; i < kPacketOperands; ++i)
+        packet.operand[i] = i < operands.size() ? operands[i] : kNoTensor;
       for (uint32_t i = 0; i < immediates.size(); ++i) packet.immediate[i] = immediates[i];
       packet.wait_first = static_cast<uint32_t>(program.waits.size());
-      for (const Output& input : same) program.waits.push_back({input.row_counter, 0, input.signals_a_tile, input.rows, Band::kRow, 0});
-      for (const Output& input : whole) program.waits.push_back({input.all_counter, input.signals_a_tile, 0, input.rows, Band::kNone, 0});
+      for (const Output& input : same)
+        program.waits.push_back({input.row_counter, 0, input.signals_a_tile, input.rows, Band::kRow, 0});
+      for (const Output& input : whole)
+        program.waits.push_back({input.all_counter, input.signals_a_tile, 0, input.rows, Band::kNone, 0});
       packet.n_waits = static_cast<uint8_t>(same.size() + whole.size());
       packet.signal_first = static_cast<uint32_t>(program.signals.size());
       program.signals.push_back({out.row_counter, Band::kRow, 0, 0});
@@ -227,9 +243,12 @@ struct ProgramBuilder {
     protocol(Op::kClearBank, TinyModel::kWorkers - 1, {}, cleared);
     for (uint32_t worker = 0; worker < TinyModel::kWorkers; ++worker) protocol(Op::kLeave, worker, {}, left);
     protocol(Op::kAdvance, 0,
-             {{left, 0, TinyModel::kWorkers, Rows::kFixed, Band::kNone, 0}, {cleared, 0, 1, Rows::kFixed, Band::kNone, 0}}, kNoSource);
+             {{left, 0, TinyModel::kWorkers, Rows::kFixed, Band::kNone, 0},
+              {cleared, 0, 1, Rows::kFixed, Band::kNone, 0}},
+             kNoSource);
     for (const auto& queue : queues) {
-      program.workers.push_back({static_cast<uint32_t>(program.packets.size()), static_cast<uint32_t>(queue.size()), 0, 0});
+      program.workers.push_back(
+          {static_cast<uint32_t>(program.packets.size()), static_cast<uint32_t>(queue.size()), 0, 0});
       program.packets.insert(program.packets.end(), queue.begin(), queue.end());
     }
   }
@@ -240,7 +259,8 @@ struct TinyTape {
   TinyBundle& bundle;
   std::map<std::string, TensorEntry> entries;
 
-  void add(const std::string& name, DType dtype, Layout layout, uint32_t rows, uint32_t cols, const Vector& values) {
+  void add(const std::string& name, DType dtype, Layout layout, uint32_t rows, uint32_t cols,
+           const Vector& values) {
     TensorEntry entry{};
     entry.offset = bundle.tape.append(dtype, layout, rows, cols, values);
     entry.bytes = bundle.tape.bytes.size() - entry.offset;
@@ -295,21 +315,29 @@ void build_program(ProgramTables& program, const TinyTape& tape) {
     return b.op(Op::kLinear, x.rows, {x.tensor, weight(name), b.arena(x.rows, cols)}, {}, cols, 16, {x}, {});
   };
   const auto norm = [&](const Output& x, const std::string& name) {
-    return b.op(Op::kRmsNorm, x.rows, {x.tensor, weight(name), b.arena(x.rows, M::kHidden)}, {bits(M::kEps), bits(0), M::kHidden}, M::kHidden, M::kHidden, {x}, {});
+    return b.op(Op::kRmsNorm, x.rows, {x.tensor, weight(name), b.arena(x.rows, M::kHidden)},
+                {bits(M::kEps), bits(0), M::kHidden}, M::kHidden, M::kHidden, {x}, {});
   };
   const auto add = [&](const Output& x, const Output& y) {
-    return b.op(Op::kAdd, x.rows, {x.tensor, y.tensor, b.arena(x.rows, M::kHidden)}, {}, M::kHidden, 16, {x, y}, {});
+    return b.op(Op::kAdd, x.rows, {x.tensor, y.tensor, b.arena(x.rows, M::kHidden)}, {}, M::kHidden, 16,
+                {x, y}, {});
   };
 
-  Output x = b.op(Op::kEmbed, kT, {weight("embedding"), b.column(StepColumn::kTokenIds, kT), b.arena(kT, M::kHidden)}, {}, M::kHidden, 16, {}, {});
-  const Output table = b.op(Op::kRopeTable, kT, {weight("frequencies"), b.column(StepColumn::kPositions, kT), b.arena(kT, M::kHeadDim)}, {bits(1)},
-                            M::kHeadDim, M::kHeadDim, {}, {});
+  Output x = b.op(Op::kEmbed, kT,
+                  {weight("embedding"), b.column(StepColumn::kTokenIds, kT), b.arena(kT, M::kHidden)}, {},
+                  M::kHidden, 16, {}, {});
+  const Output table =
+      b.op(Op::kRopeTable, kT,
+           {weight("frequencies"), b.column(StepColumn::kPositions, kT), b.arena(kT, M::kHeadDim)}, {bits(1)},
+           M::kHeadDim, M::kHeadDim, {}, {});
   for (uint32_t l = 0; l < M::kLayers; ++l) {
     const std::string at = std::to_string(l) + ".";
     const Output h = norm(x, at + "norm");
     const Output q = linear(h, at + "q", kQ), k = linear(h, at + "k", kKv), v = linear(h, at + "v", kKv);
-    const Output rq = b.op(Op::kRope, kT, {q.tensor, table.tensor, b.arena(kT, kQ)}, {M::kHeadDim}, kQ, M::kHeadDim, {q, table}, {});
-    const Output rk = b.op(Op::kRope, kT, {k.tensor, table.tensor, b.arena(kT, kKv)}, {M::kHeadDim}, kKv, M::kHeadDim, {k, table}, {});
+    const Output rq = b.op(Op::kRope, kT, {q.tensor, table.tensor, b.arena(kT, kQ)}, {M::kHeadDim}, kQ,
+                           M::kHeadDim, {q, table}, {});
+    const Output rk = b.op(Op::kRope, kT, {k.tensor, table.tensor, b.arena(kT, kKv)}, {M::kHeadDim}, kKv,
+                           M::kHeadDim, {k, table}, {});
     TensorEntry cache{};
     cache.bytes = uint64_t{2} * kKv * 16 * sizeof(float);
     cache.rows = 1;
@@ -320,16 +348,21 @@ void build_program(ProgramTables& program, const TinyTape& tape) {
     cache.space = Space::kKv;
     cache.layout = Layout::kKvBlocks;
     const uint16_t state = b.add_tensor(cache);
-    const Output kv = b.op(Op::kKvAppend, kT, {rk.tensor, v.tensor, state, state}, {M::kHeadDim}, kKv, M::kHeadDim, {rk, v}, {});
-    const Output a = b.op(Op::kAttention, kT, {rq.tensor, state, b.arena(kT, kQ)}, {M::kHeadDim, l == 0 ? 0 : M::kWindow, bits(M::kScale), bits(0)}, kQ,
+    const Output kv = b.op(Op::kKvAppend, kT, {rk.tensor, v.tensor, state, state}, {M::kHeadDim}, kKv,
+                           M::kHeadDim, {rk, v}, {});
+    const Output a = b.op(Op::kAttention, kT, {rq.tensor, state, b.arena(kT, kQ)},
+                          {M::kHeadDim, l == 0 ? 0 : M::kWindow, bits(M::kScale), bits(0)}, kQ,
                           kQ / M::kKvHeads, {rq}, {kv});
     x = add(x, linear(a, at + "o", M::kHidden));
     const Output m = norm(x, at + "post_norm");
     const Output gate = linear(m, at + "gate", M::kInner), up = linear(m, at + "up", M::kInner);
-    const Output glu = b.op(Op::kGlu, kT, {gate.tensor, up.tensor, b.arena(kT, M::kInner)}, {0}, M::kInner, 16, {gate, up}, {});
+    const Output glu = b.op(Op::kGlu, kT, {gate.tensor, up.tensor, b.arena(kT, M::kInner)}, {0}, M::kInner,
+                            16, {gate, up}, {});
     x = add(x, linear(glu, at + "down", M::kHidden));
   }
-  const Output last = b.op(Op::kGatherRows, kS, {x.tensor, b.column(StepColumn::kSampleRows, kS), b.arena(kS, M::kHidden)}, {}, M::kHidden, 16, {}, {x});
+  const Output last =
+      b.op(Op::kGatherRows, kS, {x.tensor, b.column(StepColumn::kSampleRows, kS), b.arena(kS, M::kHidden)},
+           {}, M::kHidden, 16, {}, {x});
   const Output logits = linear(norm(last, "norm"), "head", M::kVocab);
   b.op(Op::kSample, kS, {logits.tensor, b.column(StepColumn::kSampled, kS)}, {}, 1, 1, {logits}, {});
   b.finish();
@@ -342,7 +375,8 @@ TinyBundle make_tiny_bundle(const TinyModel& model) {
   TinyBundle bundle;
   TinyTape tape{bundle, {}};
   fill_tape(model, tape);
-  for (const auto& [max_rows, row_tile, max_samples, sample_tile] : {std::array{4u, 2u, 4u, 2u}, std::array{18u, 5u, 9u, 3u}}) {
+  for (const auto& [max_rows, row_tile, max_samples, sample_tile] :
+       {std::array{4u, 2u, 4u, 2u}, std::array{18u, 5u, 9u, 3u}}) {
     ProgramTables program;
     program.entry.max_rows = max_rows;
     program.entry.max_samples = max_samples;

@@ -14,8 +14,8 @@
 namespace plow {
 namespace {
 
-// Looks at the doorbell before a worker goes to sleep, some 100 us: a host that feeds steps one after the other rings again sooner than
-// that, and an idle engine uses no processor.
+// Looks at the doorbell before a worker goes to sleep, some 100 us: a host that feeds steps one after the
+// other rings again sooner than that, and an idle engine uses no processor.
 constexpr uint32_t kSpinsAtDoorbell = 2000;
 constexpr uint32_t kSpinsBeforeYield = 50;  // the host may need this very processor to ring
 
@@ -45,7 +45,8 @@ Status pin_thread(std::thread& thread, int processor) {
   CPU_ZERO(&set);
   CPU_SET(processor, &set);
   if (pthread_setaffinity_np(thread.native_handle(), sizeof(set), &set) == 0) return {};
-  return device_error(fmt::format("A worker could not be pinned to processor {}. Run without pinning.", processor));
+  return device_error(
+      fmt::format("A worker could not be pinned to processor {}. Run without pinning.", processor));
 }
 
 }  // namespace
@@ -58,21 +59,25 @@ struct WorkerThreads::Words {
 
 WorkerThreads::WorkerThreads() : words_(std::make_unique<Words>()) {}
 
-Result<std::unique_ptr<WorkerThreads>> WorkerThreads::start(const Interpreter& interpreter, const Device& device,
-                                                            unsigned char* scratch, uint64_t scratch_stride, bool pin) {
+Result<std::unique_ptr<WorkerThreads>> WorkerThreads::start(const Interpreter& interpreter,
+                                                            const Device& device, unsigned char* scratch,
+                                                            uint64_t scratch_stride, bool pin) {
   std::unique_ptr<WorkerThreads> workers(new WorkerThreads);
   workers->interpreter_ = &interpreter;
   const std::vector<int> processors = allowed_processors();
   if (pin && processors.size() < device.n_workers) {
-    return usage_error(fmt::format("{} workers cannot be pinned to the {} processors that this process may use. Run without pinning.",
-                                   device.n_workers, processors.size()));
+    return usage_error(fmt::format(
+        "{} workers cannot be pinned to the {} processors that this process may use. Run without pinning.",
+        device.n_workers, processors.size()));
   }
-  for (uint32_t i = 0; i < device.n_workers; ++i) workers->workers_.push_back({&device, i, scratch + i * scratch_stride, 0});
+  for (uint32_t i = 0; i < device.n_workers; ++i)
+    workers->workers_.push_back({&device, i, scratch + i * scratch_stride, 0});
   for (uint32_t i = 0; i < device.n_workers; ++i) {
     try {  // std::thread has no other way to say that it failed
       workers->threads_.emplace_back([self = workers.get(), i] { self->work(i); });
     } catch (const std::system_error& error) {
-      return device_error(fmt::format("Thread {} of {} could not be started: {}.", i + 1, device.n_workers, error.what()));
+      return device_error(
+          fmt::format("Thread {} of {} could not be started: {}.", i + 1, device.n_workers, error.what()));
     }
     if (pin) PLOW_TRY_STATUS(pin_thread(workers->threads_.back(), processors[i]));
   }

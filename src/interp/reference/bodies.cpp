@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 namespace plow::reference {
 namespace {
@@ -112,7 +113,8 @@ void linear(const Tile& tile) {
   for (uint32_t c = tile.begin(); c < tile.end(); ++c) {
     const Row weights = tile.read(1, c, 0, k);
     for (size_t r = 0; r < inputs.size(); ++r) {
-      for (uint32_t i = 0; i < k; ++i) outputs[r][c - tile.begin()] += inputs[r][i] * weights[i];
+      outputs[r][c - tile.begin()] =
+          std::inner_product(weights.begin(), weights.end(), inputs[r].begin(), 0.0);
     }
   }
   for (size_t r = 0; r < inputs.size(); ++r)

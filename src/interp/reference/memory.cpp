@@ -18,20 +18,22 @@ T read_as(const std::byte* from) {
   return value;
 }
 
-double read_element(DType dtype, const std::byte* from) {
+// Calls f with the function that reads an element of the dtype as a double: rows are read in one loop a
+// dtype.
+template <class F>
+void with_reader(DType dtype, const F& f) {
   switch (dtype) {
     case DType::kF32:
-      return read_as<float>(from);
+      return f([](const std::byte* from) -> double { return read_as<float>(from); });
     case DType::kBf16:
-      return bf16_to_float(read_as<uint16_t>(from));
+      return f([](const std::byte* from) -> double { return bf16_to_float(read_as<uint16_t>(from)); });
     case DType::kF16:
-      return f16_to_float(read_as<uint16_t>(from));
+      return f([](const std::byte* from) -> double { return f16_to_float(read_as<uint16_t>(from)); });
     case DType::kF64:
-      return read_as<double>(from);
+      return f([](const std::byte* from) -> double { return read_as<double>(from); });
     case DType::kU32:
-      return read_as<uint32_t>(from);
+      return f([](const std::byte* from) -> double { return read_as<uint32_t>(from); });
   }
-  return 0;
 }
 
 template <class T>
@@ -65,30 +67,14 @@ uint64_t element_offset(const TensorEntry& tensor, uint64_t row, uint64_t column
 
 }  // namespace
 
-const std::vector<uint32_t>& StepColumns::column(StepColumn which) const {
-  switch (which) {
-    case StepColumn::kTokenIds:
-      return token_ids;
-    case StepColumn::kPositions:
-      return positions;
-    case StepColumn::kRowSlots:
-      return row_slots;
-    default:
-      return sample_rows;
-  }
-}
-
 Memory::Memory(const BundleFile& bundle, std::span<const std::byte> tape,
                std::span<const uint32_t> pool_blocks)
-    : groups_(bundle.kv_groups()),
-      kv_dtype_(bundle.header().kv_dtype),
-      tape_(tape),
-      pool_blocks_(pool_blocks.begin(), pool_blocks.end()) {
+    : groups_(bundle.kv_groups()), kv_dtype_(bundle.header().kv_dtype), tape_(tape) {
   uint64_t arena_bytes = 0;
   for (const ProgramView& program : bundle.programs())
     arena_bytes = std::max(arena_bytes, program.entry->arena_bytes);
   arena_.resize(arena_bytes);
-  for (size_t g = 0; g < groups_.size(); ++g) kv_.emplace_back(pool_blocks_[g] * groups_[g].block_bytes);
+  for (size_t g = 0; g < groups_.size(); ++g) kv_.emplace_back(pool_blocks[g] * groups_[g].block_bytes);
   poison_arena();
   poison_kv();
 }
@@ -101,8 +87,9 @@ void Memory::poison_kv() {
 
 void Memory::load(const TensorEntry& tensor, uint32_t row, uint32_t begin, uint32_t end, double* out) const {
   const std::byte* base = (tensor.space == Space::kTape ? tape_.data() : arena_.data()) + tensor.offset;
-  for (uint32_t c = begin; c < end; ++c)
-    out[c - begin] = read_element(tensor.dtype, base + element_offset(tensor, row, c));
+  with_reader(tensor.dtype, [&](const auto& read) {
+    for (uint32_t c = begin; c < end; ++c) out[c - begin] = read(base + element_offset(tensor, row, c));
+  });
 }
 
 void Memory::store(const TensorEntry& tensor, uint32_t row, uint32_t begin, uint32_t end,
@@ -125,7 +112,10 @@ KvPlace Memory::kv_place(const TensorEntry& tensor, uint32_t block, uint32_t pos
 }
 
 double Memory::load_kv(uint32_t group, uint64_t element) const {
-  return read_element(kv_dtype_, kv_[group].data() + element * dtype_bytes(kv_dtype_));
+  double value = 0;
+  const std::byte* from = kv_[group].data() + element * dtype_bytes(kv_dtype_);
+  with_reader(kv_dtype_, [&](const auto& read) { value = read(from); });
+  return value;
 }
 
 void Memory::store_kv(uint32_t group, uint64_t element, double value) {

@@ -21,8 +21,6 @@ struct StepColumns {
   std::vector<Sampled> sampled;                           // [S] of the step that runs
   std::vector<std::vector<uint32_t>> block_tables;        // by KV group: [slots][table_width]
   uint32_t table_width = 0;
-
-  const std::vector<uint32_t>& column(StepColumn which) const;
 };
 
 // Where elements of the cache lie, in elements of the cache's dtype from the start of the group's pool.
@@ -53,7 +51,6 @@ class Memory {
 
   uint64_t kv_elements(uint32_t group) const { return kv_[group].size() / dtype_bytes(kv_dtype_); }
   uint32_t block_tokens(uint32_t group) const { return groups_[group].block_tokens; }
-  uint32_t pool_blocks(uint32_t group) const { return pool_blocks_[group]; }
 
  private:
   std::span<const KvGroup> groups_;
@@ -61,7 +58,6 @@ class Memory {
   std::span<const std::byte> tape_;
   std::vector<std::byte> arena_;
   std::vector<std::vector<std::byte>> kv_;  // by group
-  std::vector<uint32_t> pool_blocks_;
 };
 
 }  // namespace plow::reference

@@ -1,10 +1,10 @@
-// attention against softmax in double, over decode rows, chunks, windows, soft caps, head sizes, groups and cache dtypes. Blocks lie in shuffled
-// order, and whatever no row may read is NaN.
+// attention against softmax in double, over decode rows, chunks, windows, soft caps, head sizes, groups and
+// cache dtypes. Blocks lie in shuffled order, and whatever no row may read is NaN.
+#include "isa/x86_64/body_rig.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
-
-#include "isa/x86_64/body_rig.h"
 
 namespace plow {
 namespace {
@@ -43,7 +43,8 @@ constexpr uint32_t kSlots = 3;
 
 Values make_values(const Problem& p) {
   const size_t n = size_t{kSlots} * kContext * p.kv_heads * p.head_dim;
-  Values values{random_values(n, 1, 2), random_values(n, 2), random_values(size_t{p.n_rows()} * p.kv_heads * p.group * p.head_dim, 3, 2)};
+  Values values{random_values(n, 1, 2), random_values(n, 2),
+                random_values(size_t{p.n_rows()} * p.kv_heads * p.group * p.head_dim, 3, 2)};
   for (double& x : values.k) x = rounded(p.cache, x);
   for (double& x : values.v) x = rounded(p.cache, x);
   for (double& x : values.q) x = rounded(DType::kF32, x);
@@ -68,18 +69,21 @@ void fill_pool(const Problem& p, const Values& values, BodyRig& rig) {
   rig.kv_group.block_bytes = size_t{2} * p.kv_heads * p.head_dim * 16 * bytes;
   rig.pool.assign(kSlots * blocks_a_slot * rig.kv_group.block_bytes, 0xff);  // NaN in both dtypes
   rig.block_table.resize(kSlots * blocks_a_slot);
-  for (uint32_t i = 0; i < rig.block_table.size(); ++i) rig.block_table[i] = (i * 7 + 3) % (kSlots * blocks_a_slot);  // 7 and 60: coprime
+  for (uint32_t i = 0; i < rig.block_table.size(); ++i)
+    rig.block_table[i] = (i * 7 + 3) % (kSlots * blocks_a_slot);  // 7 and 60: coprime
   for (const Run& run : p.runs) {
     const uint32_t end = run.first + run.count;
     const uint32_t begin = p.window != 0 && run.first + 1 > p.window ? run.first + 1 - p.window : 0;
     for (uint32_t position = begin; position < end; ++position) {
-      unsigned char* block = rig.pool.data() + rig.block_table[run.slot * blocks_a_slot + position / 16] * rig.kv_group.block_bytes;
+      unsigned char* block = rig.pool.data() + rig.block_table[run.slot * blocks_a_slot + position / 16] *
+                                                   rig.kv_group.block_bytes;
       for (uint32_t h = 0; h < p.kv_heads; ++h) {
         unsigned char* head = block + size_t{h} * 2 * p.head_dim * 16 * bytes;
         for (uint32_t d = 0; d < p.head_dim; ++d) {
           const size_t at = values.at(p, run.slot, position, h, d);
           store(p.cache, values.k[at], head + (d * 16 + position % 16) * bytes);
-          store(p.cache, values.v[at], head + (size_t{p.head_dim} * 16 + position % 16 * p.head_dim + d) * bytes);
+          store(p.cache, values.v[at],
+                head + (size_t{p.head_dim} * 16 + position % 16 * p.head_dim + d) * bytes);
         }
       }
     }
@@ -110,8 +114,8 @@ BodyRig make_rig(const Problem& p, const Values& values, uint32_t row_tile) {
 }
 
 // One query's output in double, and how far a float computation may be from it.
-void attend(const Problem& p, const Values& values, const Run& run, uint32_t row, uint32_t position, uint32_t head, std::vector<double>& out,
-            std::vector<double>& tolerance) {
+void attend(const Problem& p, const Values& values, const Run& run, uint32_t row, uint32_t position,
+            uint32_t head, std::vector<double>& out, std::vector<double>& tolerance) {
   const double* q = values.q.data() + (size_t{row} * p.kv_heads * p.group + head) * p.head_dim;
   const uint32_t begin = p.window != 0 && position + 1 > p.window ? position + 1 - p.window : 0;
   std::vector<double> weight;
@@ -124,17 +128,20 @@ void attend(const Problem& p, const Values& values, const Run& run, uint32_t row
       magnitude += std::abs(term);
     }
     score *= static_cast<double>(p.scale);
-    if (p.softcap > 0) score = static_cast<double>(p.softcap) * std::tanh(score / static_cast<double>(p.softcap));
+    if (p.softcap > 0)
+      score = static_cast<double>(p.softcap) * std::tanh(score / static_cast<double>(p.softcap));
     // head_dim roundings of partial sums, the scale's, and the cap's (tanh 4 u, two products).
-    const double error = kUlp * (magnitude * static_cast<double>(p.scale) * (p.head_dim + 1) + 6 * std::abs(score));
+    const double error =
+        kUlp * (magnitude * static_cast<double>(p.scale) * (p.head_dim + 1) + 6 * std::abs(score));
     score_error = std::max(score_error, error);
     largest = std::max(largest, score);
     weight.push_back(score);
   }
   double sum = 0;
   for (double& w : weight) sum += w = std::exp(w - largest);
-  // A weight is off by the errors of its score and of the maximum, the difference (u of up to |score| * 2), exp (4 u) and at most one rescale
-  // for each unit of 64 (5 u each); sums of n terms by n u; numerator and denominator each.
+  // A weight is off by the errors of its score and of the maximum, the difference (u of up to |score| * 2),
+  // exp (4 u) and at most one rescale for each unit of 64 (5 u each); sums of n terms by n u; numerator and
+  // denominator each.
   const double n = static_cast<double>(weight.size());
   const double relative = 2 * (2 * score_error + kUlp * (2 * std::abs(largest) + 40 + 5 * (n / 64 + 1) + n));
   for (uint32_t d = 0; d < p.head_dim; ++d) {
@@ -164,15 +171,18 @@ void check(const Problem& p, uint32_t row_tile) {
         for (uint32_t head = 0; head < p.kv_heads * p.group; ++head) {
           attend(p, values, run, row, run.first + t, head, out, tolerance);
           for (uint32_t d = 0; d < p.head_dim; ++d) {
-            const size_t at = static_cast<size_t>(rig.row(rig.packet.operand[2], row) + head * p.head_dim + d - rig.arena.data());
+            const size_t at = static_cast<size_t>(rig.row(rig.packet.operand[2], row) + head * p.head_dim +
+                                                  d - rig.arena.data());
             ASSERT_NEAR(static_cast<double>(after[at]), out[d], tolerance[d])
-                << isa_level_name(level) << ": position " << run.first + t << ", head " << head << ", column " << d;
+                << isa_level_name(level) << ": position " << run.first + t << ", head " << head << ", column "
+                << d;
             after[at] = before[at];
           }
         }
       }
     }
-    EXPECT_EQ(std::memcmp(after.data(), before.data(), after.size() * sizeof(float)), 0) << "something else was written";
+    EXPECT_EQ(std::memcmp(after.data(), before.data(), after.size() * sizeof(float)), 0)
+        << "something else was written";
   }
 }
 
@@ -197,7 +207,12 @@ TEST(AttentionBody, SharesAPassAmongAnyNumberOfQueryHeads) {
 TEST(AttentionBody, AWindowHidesWhatIsBeforeIt) {
   for (uint32_t window : {1u, 2u, 15u, 16u, 17u, 63u, 64u, 65u, 100u, 130u}) {
     SCOPED_TRACE("window " + std::to_string(window));
-    check({.kv_heads = 2, .group = 2, .head_dim = 20, .window = window, .runs = {{0, 0, 40}, {1, 90, 33}, {2, 255, 1}}}, 16);
+    check({.kv_heads = 2,
+           .group = 2,
+           .head_dim = 20,
+           .window = window,
+           .runs = {{0, 0, 40}, {1, 90, 33}, {2, 255, 1}}},
+          16);
   }
 }
 
@@ -212,7 +227,11 @@ TEST(AttentionBody, LongChunksAndLongSequencesWork) {
 
 TEST(AttentionBody, ARowHasTheSameBitsWhateverSharesItsTile) {
   for (uint32_t window : {0u, 50u}) {
-    const Problem p{.kv_heads = 2, .group = 3, .head_dim = 36, .window = window, .runs = {{0, 30, 90}, {1, 10, 1}, {2, 200, 14}}};
+    const Problem p{.kv_heads = 2,
+                    .group = 3,
+                    .head_dim = 36,
+                    .window = window,
+                    .runs = {{0, 30, 90}, {1, 10, 1}, {2, 200, 14}}};
     const Values values = make_values(p);
     for (IsaLevel level : available_isa_levels()) {
       BodyRig all = make_rig(p, values, 128);
@@ -229,8 +248,15 @@ TEST(AttentionBody, ARowHasTheSameBitsWhateverSharesItsTile) {
 
 TEST(AttentionBody, Avx2AndAvx512GiveTheSameBits) {
   const auto levels = available_isa_levels();
-  if (std::find(levels.begin(), levels.end(), IsaLevel::kAvx512) == levels.end()) GTEST_SKIP() << "no AVX-512 on this processor";
-  const Problem p{.kv_heads = 2, .group = 3, .head_dim = 36, .cache = DType::kBf16, .window = 90, .softcap = 20, .runs = kMixed};
+  if (std::find(levels.begin(), levels.end(), IsaLevel::kAvx512) == levels.end())
+    GTEST_SKIP() << "no AVX-512 on this processor";
+  const Problem p{.kv_heads = 2,
+                  .group = 3,
+                  .head_dim = 36,
+                  .cache = DType::kBf16,
+                  .window = 90,
+                  .softcap = 20,
+                  .runs = kMixed};
   const Values values = make_values(p);
   BodyRig narrow = make_rig(p, values, 16), wide = make_rig(p, values, 16);
   narrow.run(IsaLevel::kAvx2);

@@ -1,5 +1,9 @@
-// One body alone, for tests and benchmarks: a program of one packet, with its tensors, tape, arena, KV pool and step.
+// One body alone, for tests and benchmarks: a program of one packet, with its tensors, tape, arena, KV pool
+// and step.
 #pragma once
+
+#include "base/float16.h"
+#include "isa/x86_64/interpreter.h"
 
 #include <bit>
 #include <cmath>
@@ -8,9 +12,6 @@
 #include <random>
 #include <span>
 #include <vector>
-
-#include "base/float16.h"
-#include "isa/x86_64/interpreter.h"
 
 namespace plow {
 
@@ -30,10 +31,14 @@ inline uint16_t double_to_f16(double value) {
 // What a dtype keeps of a value.
 inline double rounded(DType dtype, double value) {
   switch (dtype) {
-    case DType::kBf16: return static_cast<double>(bf16_to_float(float_to_bf16(static_cast<float>(value))));
-    case DType::kF16: return static_cast<double>(f16_to_float(double_to_f16(value)));
-    case DType::kF32: return static_cast<double>(static_cast<float>(value));
-    default: return value;
+    case DType::kBf16:
+      return static_cast<double>(bf16_to_float(float_to_bf16(static_cast<float>(value))));
+    case DType::kF16:
+      return static_cast<double>(f16_to_float(double_to_f16(value)));
+    case DType::kF32:
+      return static_cast<double>(static_cast<float>(value));
+    default:
+      return value;
   }
 }
 
@@ -45,12 +50,14 @@ struct TapeBytes {
   uint64_t append(DType dtype, Layout layout, uint32_t rows, uint32_t cols, std::span<const double> values) {
     const uint64_t offset = (bytes.size() + 63) / 64 * 64;
     const bool pairs = layout == Layout::kRows16Pairs;
-    const size_t padded_rows = pairs ? (rows + 15) / 16 * 16 : rows, padded_cols = pairs ? (cols + 1) / 2 * 2 : cols;
+    const size_t padded_rows = pairs ? (rows + 15) / 16 * 16 : rows,
+                 padded_cols = pairs ? (cols + 1) / 2 * 2 : cols;
     const size_t size = dtype_bytes(dtype);
     bytes.resize(offset + padded_rows * padded_cols * size);
     for (size_t r = 0; r < rows; ++r) {
       for (size_t c = 0; c < cols; ++c) {
-        const size_t at = pairs ? ((r / 16 * (padded_cols / 2) + c / 2) * 16 + r % 16) * 2 + c % 2 : r * cols + c;
+        const size_t at =
+            pairs ? ((r / 16 * (padded_cols / 2) + c / 2) * 16 + r % 16) * 2 + c % 2 : r * cols + c;
         write(dtype, values[r * cols + c], bytes.data() + offset + at * size);
       }
     }
@@ -60,7 +67,9 @@ struct TapeBytes {
   static void write(DType dtype, double value, unsigned char* to) {
     const auto f32 = static_cast<float>(value);
     const uint16_t bf16 = float_to_bf16(f32), f16 = double_to_f16(value);
-    const void* from = dtype == DType::kF64 ? static_cast<const void*>(&value) : dtype == DType::kF32 ? &f32 : static_cast<const void*>(dtype == DType::kF16 ? &f16 : &bf16);
+    const void* from = dtype == DType::kF64   ? static_cast<const void*>(&value)
+                       : dtype == DType::kF32 ? &f32
+                                              : static_cast<const void*>(dtype == DType::kF16 ? &f16 : &bf16);
     std::memcpy(to, from, dtype_bytes(dtype));
   }
 };
@@ -98,7 +107,8 @@ class BodyRig {
   }
 
   // A matrix of the tape, padded as its layout says.
-  uint16_t add_tape(DType dtype, Layout layout, uint32_t rows, uint32_t cols, std::span<const double> values) {
+  uint16_t add_tape(DType dtype, Layout layout, uint32_t rows, uint32_t cols,
+                    std::span<const double> values) {
     TensorEntry entry = tensor(dtype, Space::kTape, layout, rows, cols);
     entry.offset = tape.append(dtype, layout, rows, cols, values);
     return add(entry);
@@ -148,9 +158,11 @@ class BodyRig {
     device.kv_groups = &kv_group;
     device.history_stride = history_stride;
     const uint32_t tile = program_.token_row_tile;
-    const uint32_t rows = packet.row_kind == static_cast<uint8_t>(Rows::kSamples) ? step.n_samples : step.n_rows;
+    const uint32_t rows =
+        packet.row_kind == static_cast<uint8_t>(Rows::kSamples) ? step.n_samples : step.n_rows;
     scratch_.assign(body_scratch_bytes(packet, tensors.data(), tile) + 64, 0xff);
-    auto* aligned = reinterpret_cast<unsigned char*>((reinterpret_cast<uintptr_t>(scratch_.data()) + 63) / 64 * 64);
+    auto* aligned =
+        reinterpret_cast<unsigned char*>((reinterpret_cast<uintptr_t>(scratch_.data()) + 63) / 64 * 64);
     const BodyContext context{&device, &program_, &step, aligned, 0};
     for (uint32_t r = 0; r * tile < rows; ++r) x86_64_interpreter(level).run_body(context, packet, r);
   }

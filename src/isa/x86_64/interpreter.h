@@ -1,27 +1,30 @@
-// The x86-64 interpreter for those who run it: which instruction sets it was built for and this machine has, and its entry points.
+// The x86-64 interpreter for those who run it: which instruction sets it was built for and this machine has,
+// and its entry points.
 #pragma once
+
+#include "base/error.h"
+#include "interp/context.h"
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
-#include "interp/context.h"
-
 namespace plow {
 
-// What a worker's code is compiled for. Avx2 and Avx512 give the same bits. Avx512Bf16 rounds the activations of products with bf16
-// weights to bf16, so it is less precise and never chosen unless it is asked for.
+// What a worker's code is compiled for. Avx2 and Avx512 give the same bits. Avx512Bf16 rounds the activations
+// of products with bf16 weights to bf16, so it is less precise and never chosen unless it is asked for.
 enum class IsaLevel : uint8_t { kAuto, kAvx2, kAvx512, kAvx512Bf16 };
 
-const char* isa_level_name(IsaLevel level);             // "auto", "avx2", "avx512", "avx512-bf16"
+const char* isa_level_name(IsaLevel level);               // "auto", "avx2", "avx512", "avx512-bf16"
 Result<IsaLevel> parse_isa_level(std::string_view text);  // of these names; kUsage otherwise
 
-// The levels that this processor (and its operating system) can run, lowest first; empty when not even AVX2 is there.
+// The levels that this processor (and its operating system) can run, lowest first; empty when not even AVX2
+// is there.
 std::vector<IsaLevel> available_isa_levels();
 
-// kAuto becomes the best level with exact products. Errors (kDevice): the level asked for is not available; the message lists those that are.
+// kAuto becomes the best level with exact products. Errors (kDevice): the level asked for is not available;
+// the message lists those that are.
 Result<IsaLevel> choose_isa_level(IsaLevel wanted);
 
 struct Interpreter {
@@ -37,11 +40,13 @@ struct Interpreter {
 // REQUIRES a level of available_isa_levels().
 const Interpreter& x86_64_interpreter(IsaLevel level);
 
-// Why this interpreter cannot run the packet: no body of that number or variant, an operand of a memory, dtype or layout that the body does
-// not read, a head that is too wide. Empty when it can. REQUIRES a packet that BundleFile has checked.
+// Why this interpreter cannot run the packet: no body of that number or variant, an operand of a memory,
+// dtype or layout that the body does not read, a head that is too wide. Empty when it can. REQUIRES a packet
+// that BundleFile has checked.
 std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors);
 
-// Bytes of scratch that a worker needs for the packet at any level, when a row tile has up to `row_tile` rows.
+// Bytes of scratch that a worker needs for the packet at any level, when a row tile has up to `row_tile`
+// rows.
 uint64_t body_scratch_bytes(const Packet& packet, const TensorEntry* tensors, uint32_t row_tile);
 
 }  // namespace plow

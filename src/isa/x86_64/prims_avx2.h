@@ -16,8 +16,9 @@ struct Avx2 : ScalarPrims {
     __m256 lo, hi;
   };
 
-  // Six rows of one row group are 12 of the 16 registers; the rest holds a line's even or odd columns and a broadcast. With several row groups
-  // their weights take more, so that four Vecs are the most that stay in registers.
+  // Six rows of one row group are 12 of the 16 registers; the rest holds a line's even or odd columns and a
+  // broadcast. With several row groups their weights take more, so that four Vecs are the most that stay in
+  // registers.
   static constexpr int kAccumulators = 4;
   static constexpr int kRowBlock = 6;
 
@@ -31,7 +32,8 @@ struct Avx2 : ScalarPrims {
   }
   static Vec load_n(const float* p, uint32_t n) {
     const Mask m = lanes_below(n);
-    return {_mm256_maskload_ps(p, _mm256_castps_si256(m.lo)), _mm256_maskload_ps(p + 8, _mm256_castps_si256(m.hi))};
+    return {_mm256_maskload_ps(p, _mm256_castps_si256(m.lo)),
+            _mm256_maskload_ps(p + 8, _mm256_castps_si256(m.hi))};
   }
   static void store_n(float* p, Vec v, uint32_t n) {
     const Mask m = lanes_below(n);
@@ -43,7 +45,9 @@ struct Avx2 : ScalarPrims {
   static Vec sub(Vec a, Vec b) { return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)}; }
   static Vec mul(Vec a, Vec b) { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
   static Vec div(Vec a, Vec b) { return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)}; }
-  static Vec fma(Vec a, Vec b, Vec c) { return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)}; }
+  static Vec fma(Vec a, Vec b, Vec c) {
+    return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+  }
   static Vec max(Vec a, Vec b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
   static Vec min(Vec a, Vec b) { return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)}; }
   static Vec abs(Vec v) {
@@ -71,7 +75,8 @@ struct Avx2 : ScalarPrims {
             _mm256_castsi256_ps(_mm256_cmpgt_epi32(bound, _mm256_add_epi32(lane, _mm256_set1_epi32(8))))};
   }
   static uint32_t mask_bits(Mask m) {
-    return static_cast<uint32_t>(_mm256_movemask_ps(m.lo)) | static_cast<uint32_t>(_mm256_movemask_ps(m.hi)) << 8;
+    return static_cast<uint32_t>(_mm256_movemask_ps(m.lo)) | static_cast<uint32_t>(_mm256_movemask_ps(m.hi))
+                                                                 << 8;
   }
   static Vec select(Mask m, Vec a, Vec b) {
     return {_mm256_blendv_ps(b.lo, a.lo, m.lo), _mm256_blendv_ps(b.hi, a.hi, m.hi)};
@@ -104,7 +109,8 @@ struct Avx2 : ScalarPrims {
     return load(lanes);
   }
   static void store(Bf16* p, Vec v) {
-    const __m256i packed = _mm256_packus_epi32(narrow(v.lo), narrow(v.hi));  // 64-bit pieces in the order 0 2 1 3
+    const __m256i packed =
+        _mm256_packus_epi32(narrow(v.lo), narrow(v.hi));  // 64-bit pieces in the order 0 2 1 3
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xd8));
   }
   static void store_n(Bf16* p, Vec v, uint32_t n) {
@@ -114,7 +120,8 @@ struct Avx2 : ScalarPrims {
   }
 
   static Vec load_even(const Bf16* line) {
-    return {_mm256_castsi256_ps(_mm256_slli_epi32(words(line), 16)), _mm256_castsi256_ps(_mm256_slli_epi32(words(line + 16), 16))};
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(words(line), 16)),
+            _mm256_castsi256_ps(_mm256_slli_epi32(words(line + 16), 16))};
   }
   static Vec load_odd(const Bf16* line) {
     const __m256i high_half = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
@@ -123,10 +130,12 @@ struct Avx2 : ScalarPrims {
   }
   static Vec load_even(const F16* line) {
     const __m256i low_half = _mm256_set1_epi32(0xffff);
-    return {from_low_halves(_mm256_and_si256(words(line), low_half)), from_low_halves(_mm256_and_si256(words(line + 16), low_half))};
+    return {from_low_halves(_mm256_and_si256(words(line), low_half)),
+            from_low_halves(_mm256_and_si256(words(line + 16), low_half))};
   }
   static Vec load_odd(const F16* line) {
-    return {from_low_halves(_mm256_srli_epi32(words(line), 16)), from_low_halves(_mm256_srli_epi32(words(line + 16), 16))};
+    return {from_low_halves(_mm256_srli_epi32(words(line), 16)),
+            from_low_halves(_mm256_srli_epi32(words(line + 16), 16))};
   }
   static Vec load_even(const float* line) { return {alternate<0x88>(line), alternate<0x88>(line + 16)}; }
   static Vec load_odd(const float* line) { return {alternate<0xdd>(line), alternate<0xdd>(line + 16)}; }
@@ -143,7 +152,8 @@ struct Avx2 : ScalarPrims {
   static __m256i narrow(__m256 v) {
     const __m256i bits = _mm256_castps_si256(v);
     const __m256i high = _mm256_srli_epi32(bits, 16);
-    const __m256i bias = _mm256_add_epi32(_mm256_set1_epi32(0x7fff), _mm256_and_si256(high, _mm256_set1_epi32(1)));
+    const __m256i bias =
+        _mm256_add_epi32(_mm256_set1_epi32(0x7fff), _mm256_and_si256(high, _mm256_set1_epi32(1)));
     const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, bias), 16);
     const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
     const __m256 nan = _mm256_cmp_ps(v, v, _CMP_UNORD_Q);
@@ -160,7 +170,8 @@ struct Avx2 : ScalarPrims {
   // Every other of 16 floats: the even ones with 0x88, the odd ones with 0xdd.
   template <int kPick>
   static __m256 alternate(const float* p) {
-    const __m256 v = _mm256_shuffle_ps(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8), kPick);  // 64-bit pieces in the order 0 2 1 3
+    const __m256 v = _mm256_shuffle_ps(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8),
+                                       kPick);  // 64-bit pieces in the order 0 2 1 3
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xd8));
   }
 };

@@ -12,7 +12,8 @@ struct Avx512 : ScalarPrims {
   using Vec = __m512;
   using Mask = __mmask16;
 
-  // 24 of 32 registers; a line of four row groups (even and odd columns, one after the other) and a broadcast take most of the rest.
+  // 24 of 32 registers; a line of four row groups (even and odd columns, one after the other) and a broadcast
+  // take most of the rest.
   static constexpr int kAccumulators = 24;
   static constexpr int kRowBlock = 6;
 
@@ -60,17 +61,26 @@ struct Avx512 : ScalarPrims {
   }
 
   static Vec load(const Bf16* p) { return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
-  static Vec load(const F16* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
+  static Vec load(const F16* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
   static Vec load_n(const Bf16* p, uint32_t n) { return widen(_mm256_maskz_loadu_epi16(lanes_below(n), p)); }
-  static Vec load_n(const F16* p, uint32_t n) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes_below(n), p)); }
+  static Vec load_n(const F16* p, uint32_t n) {
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes_below(n), p));
+  }
   static void store(Bf16* p, Vec v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(v)); }
   static void store_n(Bf16* p, Vec v, uint32_t n) { _mm256_mask_storeu_epi16(p, lanes_below(n), narrow(v)); }
 
-  static Vec load_even(const Bf16* line) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(line), 16)); }
-  static Vec load_odd(const Bf16* line) {
-    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(line), _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+  static Vec load_even(const Bf16* line) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(line), 16));
   }
-  static Vec load_even(const F16* line) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_loadu_si512(line))); }
+  static Vec load_odd(const Bf16* line) {
+    return _mm512_castsi512_ps(
+        _mm512_and_si512(_mm512_loadu_si512(line), _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+  }
+  static Vec load_even(const F16* line) {
+    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_loadu_si512(line)));
+  }
   static Vec load_odd(const F16* line) {
     return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_loadu_si512(line), 16)));
   }
@@ -81,15 +91,19 @@ struct Avx512 : ScalarPrims {
   // Every other of 32 floats, from `first` on.
   static Vec alternate(const float* p, __m512i first) {
     const __m512i evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    return _mm512_permutex2var_ps(_mm512_loadu_ps(p), _mm512_add_epi32(evens, first), _mm512_loadu_ps(p + 16));
+    return _mm512_permutex2var_ps(_mm512_loadu_ps(p), _mm512_add_epi32(evens, first),
+                                  _mm512_loadu_ps(p + 16));
   }
   static __m256 high_half(Vec v) { return _mm512_extractf32x8_ps(v, 1); }
-  static Vec widen(__m256i bf16) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16)); }
+  static Vec widen(__m256i bf16) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
+  }
   // float_to_bf16 of base/float16.h.
   static __m256i narrow(Vec v) {
     const __m512i bits = _mm512_castps_si512(v);
     const __m512i high = _mm512_srli_epi32(bits, 16);
-    const __m512i bias = _mm512_add_epi32(_mm512_set1_epi32(0x7fff), _mm512_and_si512(high, _mm512_set1_epi32(1)));
+    const __m512i bias =
+        _mm512_add_epi32(_mm512_set1_epi32(0x7fff), _mm512_and_si512(high, _mm512_set1_epi32(1)));
     const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, bias), 16);
     const __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
     const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
@@ -97,12 +111,13 @@ struct Avx512 : ScalarPrims {
   }
 };
 
-// `linear` over bf16 weights rounds its activations to bf16 and multiplies pairs: half the instructions of a product, and less precise.
-// vdpbf16ps flushes subnormal inputs and results to zero.
+// `linear` over bf16 weights rounds its activations to bf16 and multiplies pairs: half the instructions of a
+// product, and less precise. vdpbf16ps flushes subnormal inputs and results to zero.
 struct Avx512Bf16 : Avx512 {
   static Vec dot_pair(Vec acc, const Bf16* line, uint32_t pair) {
     const __m512i weights = _mm512_loadu_si512(line);
-    return _mm512_dpbf16_ps(acc, reinterpret_cast<__m512bh>(weights), reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(pair))));
+    return _mm512_dpbf16_ps(acc, reinterpret_cast<__m512bh>(weights),
+                            reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(pair))));
   }
 };
 

@@ -1,21 +1,29 @@
-// The capabilities of x86-64 that do not depend on its vectors: counters, spinning, clock, prefetch, scalar functions.
+// The capabilities of x86-64 that do not depend on its vectors: counters, spinning, clock, prefetch, scalar
+// functions.
 #pragma once
+
+#include "interp/prims.h"
 
 #include <immintrin.h>
 #include <math.h>
 #include <sched.h>
 #include <time.h>
 
-#include "interp/prims.h"
-
 namespace plow::x86_64 {
 
-// The library functions called here are real calls, never inlined, so nothing of theirs is compiled for one instruction set (device.h).
+// The library functions called here are real calls, never inlined, so nothing of theirs is compiled for one
+// instruction set (device.h).
 struct ScalarPrims {
   static uint32_t load_acquire(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
-  static void store_release(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
-  static void store_relaxed(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
-  static void add_release(uint32_t* word, uint32_t value) { __atomic_fetch_add(word, value, __ATOMIC_RELEASE); }
+  static void store_release(uint32_t* word, uint32_t value) {
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+  }
+  static void store_relaxed(uint32_t* word, uint32_t value) {
+    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+  }
+  static void add_release(uint32_t* word, uint32_t value) {
+    __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
+  }
   static bool set_if_zero(uint32_t* word, uint32_t value) {
     uint32_t zero = 0;
     return __atomic_compare_exchange_n(word, &zero, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);

@@ -1,10 +1,10 @@
 // The bodies that work row by row, against the definitions of src/ops/README.md in double.
+#include "isa/x86_64/body_rig.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
-
-#include "isa/x86_64/body_rig.h"
 
 namespace plow {
 namespace {
@@ -13,31 +13,38 @@ constexpr double kUlp = 0x1p-24;
 constexpr uint32_t kRowCounts[] = {1, 2, 3, 7, 16, 17, 33};
 constexpr uint32_t kRowTile = 5;
 
-// Expects the output's rows to be `expected` within `tolerance`, both functions of (row, column), and all else in the arena to be as before.
-void expect_output(BodyRig& rig, uint16_t output, const std::vector<float>& before, const std::function<double(uint32_t, uint32_t)>& expected,
+// Expects the output's rows to be `expected` within `tolerance`, both functions of (row, column), and all
+// else in the arena to be as before.
+void expect_output(BodyRig& rig, uint16_t output, const std::vector<float>& before,
+                   const std::function<double(uint32_t, uint32_t)>& expected,
                    const std::function<double(uint32_t, uint32_t)>& tolerance) {
   const TensorEntry& out = rig.tensors[output];
   std::vector<float> after = rig.arena;
   for (uint32_t r = 0; r < out.rows; ++r) {
     for (uint32_t c = 0; c < out.cols; ++c) {
       const size_t at = static_cast<size_t>(rig.row(output, r) + c - rig.arena.data());
-      ASSERT_NEAR(static_cast<double>(after[at]), expected(r, c), tolerance(r, c)) << "row " << r << ", column " << c;
+      ASSERT_NEAR(static_cast<double>(after[at]), expected(r, c), tolerance(r, c))
+          << "row " << r << ", column " << c;
       after[at] = before[at];
     }
   }
-  EXPECT_EQ(std::memcmp(after.data(), before.data(), after.size() * sizeof(float)), 0) << "something else was written";
+  EXPECT_EQ(std::memcmp(after.data(), before.data(), after.size() * sizeof(float)), 0)
+      << "something else was written";
 }
 
-// Runs over levels, numbers of rows and widths: make(rig, rows, cols) sets the packet up and returns the output and the expectations.
+// Runs over levels, numbers of rows and widths: make(rig, rows, cols) sets the packet up and returns the
+// output and the expectations.
 struct Expectation {
   uint16_t output;
   std::function<double(uint32_t, uint32_t)> value, tolerance;
 };
-void sweep(std::initializer_list<uint32_t> widths, const std::function<Expectation(BodyRig&, uint32_t, uint32_t)>& make) {
+void sweep(std::initializer_list<uint32_t> widths,
+           const std::function<Expectation(BodyRig&, uint32_t, uint32_t)>& make) {
   for (IsaLevel level : available_isa_levels()) {
     for (uint32_t rows : kRowCounts) {
       for (uint32_t cols : widths) {
-        SCOPED_TRACE(std::string(isa_level_name(level)) + ", " + std::to_string(rows) + " rows of " + std::to_string(cols));
+        SCOPED_TRACE(std::string(isa_level_name(level)) + ", " + std::to_string(rows) + " rows of " +
+                     std::to_string(cols));
         BodyRig rig(rows, 0, kRowTile);
         const Expectation expected = make(rig, rows, cols);
         ASSERT_EQ(unsupported_reason(rig.packet, rig.tensors.data()), "");
@@ -61,8 +68,11 @@ TEST(RowWiseBodies, ScaleMultiplies) {
     rig.packet.operand[1] = rig.add_arena(rows, cols);
     rig.packet.immediate[0] = f32_bits(25.298f);
     rig.cover_columns(cols, 16);
-    const auto value = [=](uint32_t r, uint32_t c) { return as_float(x[r * cols + c]) * static_cast<double>(25.298f); };
-    return Expectation{rig.packet.operand[1], value, [=](uint32_t r, uint32_t c) { return kUlp * std::abs(value(r, c)); }};
+    const auto value = [=](uint32_t r, uint32_t c) {
+      return as_float(x[r * cols + c]) * static_cast<double>(25.298f);
+    };
+    return Expectation{rig.packet.operand[1], value,
+                       [=](uint32_t r, uint32_t c) { return kUlp * std::abs(value(r, c)); }};
   });
 }
 
@@ -74,8 +84,11 @@ TEST(RowWiseBodies, AddAdds) {
     rig.packet.operand[1] = rig.add_arena(rows, cols, y, 7);
     rig.packet.operand[2] = rig.add_arena(rows, cols);
     rig.cover_columns(cols, 16);
-    const auto value = [=](uint32_t r, uint32_t c) { return as_float(x[r * cols + c]) + as_float(y[r * cols + c]); };
-    return Expectation{rig.packet.operand[2], value, [=](uint32_t r, uint32_t c) { return kUlp * std::abs(value(r, c)); }};
+    const auto value = [=](uint32_t r, uint32_t c) {
+      return as_float(x[r * cols + c]) + as_float(y[r * cols + c]);
+    };
+    return Expectation{rig.packet.operand[2], value,
+                       [=](uint32_t r, uint32_t c) { return kUlp * std::abs(value(r, c)); }};
   });
 }
 
@@ -88,8 +101,11 @@ TEST(RowWiseBodies, BiasAddAddsTheSameRowInEveryDtype) {
       rig.packet.operand[1] = rig.add_tape(dtype, Layout::kRowMajor, 1, cols, b);
       rig.packet.operand[2] = rig.add_arena(rows, cols);
       rig.cover_columns(cols, 16);
-      const auto value = [=](uint32_t r, uint32_t c) { return as_float(x[r * cols + c]) + rounded(dtype, b[c]); };
-      return Expectation{rig.packet.operand[2], value, [=](uint32_t r, uint32_t c) { return kUlp * std::abs(value(r, c)); }};
+      const auto value = [=](uint32_t r, uint32_t c) {
+        return as_float(x[r * cols + c]) + rounded(dtype, b[c]);
+      };
+      return Expectation{rig.packet.operand[2], value,
+                         [=](uint32_t r, uint32_t c) { return kUlp * std::abs(value(r, c)); }};
     });
   }
 }
@@ -104,7 +120,8 @@ TEST(RowWiseBodies, SoftCapBendsLargeValues) {
     rig.cover_columns(cols, 16);
     const auto value = [=](uint32_t r, uint32_t c) { return 30 * std::tanh(as_float(x[r * cols + c]) / 30); };
     // tanh 4 u, the quotient and the product 1 u each.
-    return Expectation{rig.packet.operand[1], value, [=](uint32_t r, uint32_t c) { return 6 * kUlp * std::abs(value(r, c)); }};
+    return Expectation{rig.packet.operand[1], value,
+                       [=](uint32_t r, uint32_t c) { return 6 * kUlp * std::abs(value(r, c)); }};
   });
 }
 
@@ -127,9 +144,11 @@ TEST(RowWiseBodies, GluHasThreeActivations) {
       const auto value = [=](uint32_t r, uint32_t c) {
         return activation(kind, as_float(gate[r * cols + c])) * as_float(up[r * cols + c]);
       };
-      // The argument of the exponential, up to 2 * 0.8 * (9 + 0.045 * 729), is rounded three times: 200 u of a value near its end, where
-      // the activation itself is below 1e-10; elsewhere 16 u. An absolute floor of 1e-10 covers the former.
-      return Expectation{rig.packet.operand[2], value, [=](uint32_t r, uint32_t c) { return 40 * kUlp * std::abs(value(r, c)) + 1e-10; }};
+      // The argument of the exponential, up to 2 * 0.8 * (9 + 0.045 * 729), is rounded three times: 200 u of
+      // a value near its end, where the activation itself is below 1e-10; elsewhere 16 u. An absolute floor
+      // of 1e-10 covers the former.
+      return Expectation{rig.packet.operand[2], value,
+                         [=](uint32_t r, uint32_t c) { return 40 * kUlp * std::abs(value(r, c)) + 1e-10; }};
     });
   }
 }
@@ -146,7 +165,9 @@ TEST(RowWiseBodies, EmbedPicksRowsInBothLayoutsAndEveryDtype) {
         rig.packet.operand[1] = rig.add_step(StepColumn::kTokenIds);
         rig.packet.operand[2] = rig.add_arena(rows, cols);
         rig.cover_columns(cols, 16);
-        const auto value = [=](uint32_t r, uint32_t c) { return rounded(dtype, table[(7 * r + 36) % kVocab * cols + c]); };
+        const auto value = [=](uint32_t r, uint32_t c) {
+          return rounded(dtype, table[(7 * r + 36) % kVocab * cols + c]);
+        };
         return Expectation{rig.packet.operand[2], value, [](uint32_t, uint32_t) { return 0.0; }};
       });
     }
@@ -166,8 +187,10 @@ TEST(RowWiseBodies, GatherRowsCopiesTheSampledRows) {
     rig.cover_columns(21, 16);
     const std::vector<float> before = rig.arena;
     rig.run(level);
-    expect_output(rig, rig.packet.operand[2], before, [&](uint32_t r, uint32_t c) { return as_float(x[rig.sample_rows[r] * 21 + c]); },
-                  [](uint32_t, uint32_t) { return 0.0; });
+    expect_output(
+        rig, rig.packet.operand[2], before,
+        [&](uint32_t r, uint32_t c) { return as_float(x[rig.sample_rows[r] * 21 + c]); },
+        [](uint32_t, uint32_t) { return 0.0; });
   }
 }
 
@@ -194,10 +217,13 @@ TEST(RowWiseBodies, RmsNormNormalisesEachGroup) {
           const double gain = rounded(dtype, g[c % shape.group]) + 1.0;
           return as_float(x[r * cols + c]) / std::sqrt(sum / shape.group + static_cast<double>(1e-5f)) * gain;
         };
-        // A sum of n positive terms in 64 chains: (n / 64 + 6) u; the root halves it; mean, eps, root, quotient, sum of the gain and two products.
+        // A sum of n positive terms in 64 chains: (n / 64 + 6) u; the root halves it; mean, eps, root,
+        // quotient, sum of the gain and two products.
         const double factor = (shape.group / 128.0 + 3 + 7) * kUlp;
-        return Expectation{rig.packet.operand[2], value,
-                           [=](uint32_t r, uint32_t c) { return factor * std::abs(value(r, c)) + kUlp * std::abs(as_float(x[r * cols + c])); }};
+        return Expectation{rig.packet.operand[2], value, [=](uint32_t r, uint32_t c) {
+                             return factor * std::abs(value(r, c)) +
+                                    kUlp * std::abs(as_float(x[r * cols + c]));
+                           }};
       });
     }
   }
@@ -219,7 +245,8 @@ TEST(RowWiseBodies, RopeTableIsExactToARoundingAtLargePositions) {
       const long double angle = static_cast<long double>(131071 - 977 * r) * frequency[c % half];
       return static_cast<double>(1.25L * (c < half ? std::cos(angle) : std::sin(angle)));
     };
-    return Expectation{rig.packet.operand[2], value, [=](uint32_t r, uint32_t c) { return 1.01 * kUlp * std::abs(value(r, c)) + 1e-10; }};
+    return Expectation{rig.packet.operand[2], value,
+                       [=](uint32_t r, uint32_t c) { return 1.01 * kUlp * std::abs(value(r, c)) + 1e-10; }};
   });
 }
 
@@ -229,7 +256,8 @@ TEST(RowWiseBodies, RopeRotatesPairsAndCopiesTheRest) {
   };
   for (const Shape shape : {Shape{1, 2, 2}, Shape{3, 64, 64}, Shape{2, 20, 20}, Shape{2, 48, 12}}) {
     sweep({shape.heads * shape.head_dim}, [=](BodyRig& rig, uint32_t rows, uint32_t cols) {
-      const auto x = random_values(size_t{rows} * cols, 1), table = random_values(size_t{rows} * shape.table, 2);
+      const auto x = random_values(size_t{rows} * cols, 1),
+                 table = random_values(size_t{rows} * shape.table, 2);
       rig.packet.body = static_cast<uint16_t>(Op::kRope);
       rig.packet.operand[0] = rig.add_arena(rows, cols, x);
       rig.packet.operand[1] = rig.add_arena(rows, shape.table, table);
@@ -241,8 +269,12 @@ TEST(RowWiseBodies, RopeRotatesPairsAndCopiesTheRest) {
         const uint32_t j = c % shape.head_dim;
         const double* head = x.data() + r * cols + c - j;
         const double* angles = table.data() + r * shape.table;
-        if (j < half) return as_float(head[j]) * as_float(angles[j]) - as_float(head[j + half]) * as_float(angles[half + j]);
-        if (j < 2 * half) return as_float(head[j]) * as_float(angles[j - half]) + as_float(head[j - half]) * as_float(angles[j]);
+        if (j < half)
+          return as_float(head[j]) * as_float(angles[j]) -
+                 as_float(head[j + half]) * as_float(angles[half + j]);
+        if (j < 2 * half)
+          return as_float(head[j]) * as_float(angles[j - half]) +
+                 as_float(head[j - half]) * as_float(angles[j]);
         return as_float(head[j]);
       };
       // Two products and a sum of numbers below 1.
@@ -256,12 +288,13 @@ TEST(RowWiseBodies, KvAppendStoresWhereTheLayoutSays) {
   for (IsaLevel level : available_isa_levels()) {
     for (DType dtype : {DType::kF32, DType::kBf16}) {
       BodyRig rig(5, 0, 2);
-      const auto k = random_values(size_t{5} * kHeads * kDim, 1), v = random_values(size_t{5} * kHeads * kDim, 2);
+      const auto k = random_values(size_t{5} * kHeads * kDim, 1),
+                 v = random_values(size_t{5} * kHeads * kDim, 2);
       const size_t bytes = dtype_bytes(dtype);
       rig.kv_group.block_bytes = kOffset + 2 * kHeads * kDim * 16 * bytes;
       rig.pool.assign(4 * rig.kv_group.block_bytes, 0xee);
       rig.table_width = 2;
-      rig.block_table = {9, 2, 3, 1};        // slot 0: position 16.. in block 2; slot 1: 3, 1
+      rig.block_table = {9, 2, 3, 1};  // slot 0: position 16.. in block 2; slot 1: 3, 1
       rig.row_slots = {0, 1, 1, 1, 0};
       rig.positions = {17, 14, 15, 16, 31};
       rig.packet.body = static_cast<uint16_t>(Op::kKvAppend);
@@ -277,7 +310,8 @@ TEST(RowWiseBodies, KvAppendStoresWhereTheLayoutSays) {
       for (uint32_t r = 0; r < 5; ++r) {
         for (uint32_t c = 0; c < kHeads * kDim; ++c) {
           const uint32_t h = c / kDim, d = c % kDim, t = rig.positions[r] % 16;
-          const unsigned char* head = rig.pool.data() + blocks[r] * rig.kv_group.block_bytes + kOffset + size_t{h} * 2 * kDim * 16 * bytes;
+          const unsigned char* head = rig.pool.data() + blocks[r] * rig.kv_group.block_bytes + kOffset +
+                                      size_t{h} * 2 * kDim * 16 * bytes;
           const auto read = [&](size_t at) {
             float f32;
             uint16_t bf16;

@@ -1,13 +1,14 @@
-// sample against its definition (src/ops/sample/sample.h), written here once more in double with a plain sort.
+// sample against its definition (src/ops/sample/sample.h), written here once more in double with a plain
+// sort.
+#include "isa/x86_64/body_rig.h"
+#include "ops/sample/philox.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
-
-#include "isa/x86_64/body_rig.h"
-#include "ops/sample/philox.h"
 
 namespace plow {
 namespace {
@@ -17,15 +18,19 @@ struct Expected {
   double logprob;
 };
 
-Expected expected_sample(const std::vector<float>& row, const std::vector<uint32_t>& history, const SamplingParams& params) {
+Expected expected_sample(const std::vector<float>& row, const std::vector<uint32_t>& history,
+                         const SamplingParams& params) {
   std::vector<double> raw(row.begin(), row.end());
   for (double& l : raw) l = std::isnan(l) ? -INFINITY : l;
   std::vector<double> l = raw;
   std::map<uint32_t, uint32_t> counts;
   for (size_t i = 0; i < history.size(); ++i) counts[history[i]] += i >= params.prompt_tokens;
   for (const auto& [token, count] : counts) {
-    l[token] = l[token] > 0 ? l[token] / static_cast<double>(params.repetition_penalty) : l[token] * static_cast<double>(params.repetition_penalty);
-    if (count > 0) l[token] -= static_cast<double>(params.frequency_penalty) * count + static_cast<double>(params.presence_penalty);
+    l[token] = l[token] > 0 ? l[token] / static_cast<double>(params.repetition_penalty)
+                            : l[token] * static_cast<double>(params.repetition_penalty);
+    if (count > 0)
+      l[token] -= static_cast<double>(params.frequency_penalty) * count +
+                  static_cast<double>(params.presence_penalty);
   }
   std::vector<uint32_t> order(l.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -33,7 +38,8 @@ Expected expected_sample(const std::vector<float>& row, const std::vector<uint32
   uint32_t token = order[0];
   if ((params.flags & kSampleGreedy) == 0 && l[token] > -INFINITY) {
     std::vector<double> w;
-    for (uint32_t t : order) w.push_back(std::exp((l[t] - l[order[0]]) / static_cast<double>(params.temperature)));
+    for (uint32_t t : order)
+      w.push_back(std::exp((l[t] - l[order[0]]) / static_cast<double>(params.temperature)));
     size_t kept = params.top_k > 0 ? std::min<size_t>(params.top_k, w.size()) : w.size();
     const auto total = [&] { return std::accumulate(w.begin(), w.begin() + static_cast<long>(kept), 0.0); };
     if (params.top_p < 1) {
@@ -46,7 +52,8 @@ Expected expected_sample(const std::vector<float>& row, const std::vector<uint32
     size_t n = 1;
     while (n < kept && w[n] >= static_cast<double>(params.min_p)) ++n;
     kept = n;
-    const double threshold = static_cast<double>(sample_uniform(params.seed, static_cast<uint32_t>(history.size()))) * total();
+    const double threshold =
+        static_cast<double>(sample_uniform(params.seed, static_cast<uint32_t>(history.size()))) * total();
     double sum = 0;
     for (size_t i = 0; i < kept; ++i) {
       token = order[i];
@@ -109,7 +116,8 @@ void check(const SampledRows& rows) {
       if (std::isinf(expected.logprob)) {
         EXPECT_EQ(static_cast<double>(rig.sampled[i].logprob), expected.logprob);
       } else {
-        EXPECT_NEAR(static_cast<double>(rig.sampled[i].logprob), expected.logprob, 1e-5 + 1e-6 * std::abs(expected.logprob));
+        EXPECT_NEAR(static_cast<double>(rig.sampled[i].logprob), expected.logprob,
+                    1e-5 + 1e-6 * std::abs(expected.logprob));
       }
     }
   }
@@ -157,7 +165,8 @@ TEST(SampleBody, CutsByTopKTopPAndMinP) {
         params.top_k = top_k;
         params.top_p = top_p;
         params.min_p = min_p;
-        SCOPED_TRACE("top_k " + std::to_string(top_k) + " top_p " + std::to_string(top_p) + " min_p " + std::to_string(min_p));
+        SCOPED_TRACE("top_k " + std::to_string(top_k) + " top_p " + std::to_string(top_p) + " min_p " +
+                     std::to_string(min_p));
         check(random_rows(40, 503, 6, params));
       }
     }

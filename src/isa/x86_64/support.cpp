@@ -1,10 +1,11 @@
-// What the bodies can run, and the scratch that they need: kept beside them, and asked when a bundle is made and when it is loaded.
-#include <fmt/format.h>
-
+// What the bodies can run, and the scratch that they need: kept beside them, and asked when a bundle is made
+// and when it is loaded.
 #include "isa/x86_64/geometry.h"
 #include "isa/x86_64/interpreter.h"
 #include "ops/attention/body.h"
 #include "ops/sample/body.h"
+
+#include <fmt/format.h>
 
 namespace plow {
 namespace {
@@ -14,30 +15,48 @@ enum class Kind { kArena, kVector, kMatrix, kTable, kFrequencies, kCache, kStepC
 
 const char* kind_text(Kind kind) {
   switch (kind) {
-    case Kind::kArena: return "an f32 activation, row-major in the arena";
-    case Kind::kVector: return "an f32, bf16 or f16 row of the tape";
-    case Kind::kMatrix: return "an f32, bf16 or f16 matrix of the tape in rows16-pairs layout";
-    case Kind::kTable: return "an f32, bf16 or f16 matrix of the tape, row-major or in rows16-pairs layout";
-    case Kind::kFrequencies: return "an f64 row of the tape";
-    case Kind::kCache: return "an f32 or bf16 tensor of the KV pool";
-    case Kind::kStepColumn: return "a column of the step";
+    case Kind::kArena:
+      return "an f32 activation, row-major in the arena";
+    case Kind::kVector:
+      return "an f32, bf16 or f16 row of the tape";
+    case Kind::kMatrix:
+      return "an f32, bf16 or f16 matrix of the tape in rows16-pairs layout";
+    case Kind::kTable:
+      return "an f32, bf16 or f16 matrix of the tape, row-major or in rows16-pairs layout";
+    case Kind::kFrequencies:
+      return "an f64 row of the tape";
+    case Kind::kCache:
+      return "an f32 or bf16 tensor of the KV pool";
+    case Kind::kStepColumn:
+      return "a column of the step";
   }
   return "";
 }
 
-bool weight_dtype(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBf16 || dtype == DType::kF16; }
+bool weight_dtype(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kBf16 || dtype == DType::kF16;
+}
 
 bool fits(Kind kind, const TensorEntry& t) {
   const bool tape = t.space == Space::kTape, row_major = t.layout == Layout::kRowMajor;
   const bool matrix = tape && weight_dtype(t.dtype);
   switch (kind) {
-    case Kind::kArena: return t.space == Space::kArena && t.dtype == DType::kF32 && row_major && t.row_stride % sizeof(float) == 0;
-    case Kind::kVector: return matrix && row_major;
-    case Kind::kMatrix: return matrix && t.layout == Layout::kRows16Pairs;
-    case Kind::kTable: return matrix && (row_major || t.layout == Layout::kRows16Pairs);
-    case Kind::kFrequencies: return tape && t.dtype == DType::kF64 && row_major;
-    case Kind::kCache: return t.space == Space::kKv && t.layout == Layout::kKvBlocks && (t.dtype == DType::kF32 || t.dtype == DType::kBf16);
-    case Kind::kStepColumn: return t.space == Space::kStep;
+    case Kind::kArena:
+      return t.space == Space::kArena && t.dtype == DType::kF32 && row_major &&
+             t.row_stride % sizeof(float) == 0;
+    case Kind::kVector:
+      return matrix && row_major;
+    case Kind::kMatrix:
+      return matrix && t.layout == Layout::kRows16Pairs;
+    case Kind::kTable:
+      return matrix && (row_major || t.layout == Layout::kRows16Pairs);
+    case Kind::kFrequencies:
+      return tape && t.dtype == DType::kF64 && row_major;
+    case Kind::kCache:
+      return t.space == Space::kKv && t.layout == Layout::kKvBlocks &&
+             (t.dtype == DType::kF32 || t.dtype == DType::kBf16);
+    case Kind::kStepColumn:
+      return t.space == Space::kStep;
   }
   return false;
 }
@@ -50,21 +69,32 @@ struct OperandKinds {
 OperandKinds operand_kinds(Op op) {
   using enum Kind;
   switch (op) {
-    case Op::kEmbed: return {3, {kTable, kStepColumn, kArena}};
+    case Op::kEmbed:
+      return {3, {kTable, kStepColumn, kArena}};
     case Op::kScale:
-    case Op::kSoftCap: return {2, {kArena, kArena}};
+    case Op::kSoftCap:
+      return {2, {kArena, kArena}};
     case Op::kRmsNorm:
-    case Op::kBiasAdd: return {3, {kArena, kVector, kArena}};
-    case Op::kLinear: return {3, {kArena, kMatrix, kArena}};
-    case Op::kRopeTable: return {3, {kFrequencies, kStepColumn, kArena}};
+    case Op::kBiasAdd:
+      return {3, {kArena, kVector, kArena}};
+    case Op::kLinear:
+      return {3, {kArena, kMatrix, kArena}};
+    case Op::kRopeTable:
+      return {3, {kFrequencies, kStepColumn, kArena}};
     case Op::kRope:
     case Op::kAdd:
-    case Op::kGlu: return {3, {kArena, kArena, kArena}};
-    case Op::kKvAppend: return {4, {kArena, kArena, kCache, kCache}};
-    case Op::kAttention: return {3, {kArena, kCache, kArena}};
-    case Op::kGatherRows: return {3, {kArena, kStepColumn, kArena}};
-    case Op::kSample: return {2, {kArena, kStepColumn}};
-    default: return {};
+    case Op::kGlu:
+      return {3, {kArena, kArena, kArena}};
+    case Op::kKvAppend:
+      return {4, {kArena, kArena, kCache, kCache}};
+    case Op::kAttention:
+      return {3, {kArena, kCache, kArena}};
+    case Op::kGatherRows:
+      return {3, {kArena, kStepColumn, kArena}};
+    case Op::kSample:
+      return {2, {kArena, kStepColumn}};
+    default:
+      return {};
   }
 }
 
@@ -82,7 +112,8 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
     return fmt::format("{}: operand {} must be {}", name, i, kind_text(expected.kinds[i]));
   }
   if (op == Op::kAttention && (packet.immediate[0] % 2 != 0 || packet.immediate[0] > x86_64::kMaxHeadDim)) {
-    return fmt::format("{}: a head has {} columns; even numbers up to {} are supported", name, packet.immediate[0], x86_64::kMaxHeadDim);
+    return fmt::format("{}: a head has {} columns; even numbers up to {} are supported", name,
+                       packet.immediate[0], x86_64::kMaxHeadDim);
   }
   return {};
 }
@@ -91,10 +122,15 @@ uint64_t body_scratch_bytes(const Packet& packet, const TensorEntry* tensors, ui
   const auto cols = [&](uint32_t i) { return uint64_t{tensors[packet.operand[i]].cols}; };
   switch (static_cast<Op>(packet.body)) {
     case Op::kLinear:  // activations as bf16 pairs
-      return tensors[packet.operand[1]].dtype == DType::kBf16 ? row_tile * ((cols(0) + 1) / 2) * sizeof(uint32_t) : 0;
-    case Op::kAttention: return dev::attention_scratch_bytes(packet.immediate[0]);
-    case Op::kSample: return dev::sample_scratch_bytes(static_cast<uint32_t>(cols(0)));
-    default: return 0;
+      return tensors[packet.operand[1]].dtype == DType::kBf16
+                 ? row_tile * ((cols(0) + 1) / 2) * sizeof(uint32_t)
+                 : 0;
+    case Op::kAttention:
+      return dev::attention_scratch_bytes(packet.immediate[0]);
+    case Op::kSample:
+      return dev::sample_scratch_bytes(static_cast<uint32_t>(cols(0)));
+    default:
+      return 0;
   }
 }
 

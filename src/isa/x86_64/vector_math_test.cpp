@@ -1,9 +1,9 @@
+#include "isa/x86_64/interpreter.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
-
-#include "isa/x86_64/interpreter.h"
 
 namespace plow {
 namespace {
@@ -51,7 +51,8 @@ TEST(VectorMath, IsWithinItsBoundsOfDouble) {
   for (IsaLevel level : available_isa_levels()) {
     for (const Case& c : kCases) {
       const double worst = worst_error(x86_64_interpreter(level), c);
-      EXPECT_LE(worst, 1) << isa_level_name(level) << ", function " << c.function << " on " << c.low << " .. " << c.high;
+      EXPECT_LE(worst, 1) << isa_level_name(level) << ", function " << c.function << " on " << c.low << " .. "
+                          << c.high;
       RecordProperty("worst", std::to_string(worst * c.relative));
     }
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "checkpoint/checkpoint.h"
+#include "models/models.h"
 
 #include <algorithm>
 #include <string>
@@ -83,6 +84,26 @@ inline Result<Checkpoint> fake_checkpoint(const std::string& config, const std::
   }
   std::ranges::sort(checkpoint.tensors, {}, &CheckpointTensor::name);
   return checkpoint;
+}
+
+inline constexpr const char* kLlama = "LlamaForCausalLM";
+inline constexpr const char* kMistral = "MistralForCausalLM";
+inline constexpr const char* kQwen2 = "Qwen2ForCausalLM";
+inline constexpr const char* kQwen3 = "Qwen3ForCausalLM";
+inline constexpr const char* kGemma3 = "Gemma3ForCausalLM";
+
+inline Result<OpGraph> build(const std::string& config, const std::vector<FakeTensor>& tensors,
+                             const ModelOptions& options = {}) {
+  PLOW_TRY(const Checkpoint checkpoint, fake_checkpoint(config, tensors));
+  return build_model(checkpoint, options);
+}
+
+inline Result<OpGraph> build_changed(const std::string& architecture, const std::vector<FakeField>& changes) {
+  return build(fake_json(fake_config(architecture), changes), fake_tensors());
+}
+
+inline std::string message_of(const Result<OpGraph>& graph) {
+  return graph.ok() ? "(no error)" : graph.error().message;
 }
 
 }  // namespace plow

@@ -1,9 +1,10 @@
-// attention: softmax(q k^T) v over the cache, causal, optionally in a window, with all query heads of a KV head and consecutive rows of one
-// sequence sharing the pass over K and V.
+// attention: softmax(q k^T) v over the cache, causal, optionally in a window, with all query heads of a KV
+// head and consecutive rows of one sequence sharing the pass over K and V.
 //
-// Positions are taken in units of 64 that are aligned to multiples of 64; after each unit the running maximum, sum and output of a query
-// are rescaled (online softmax, Milakov and Gimelshein 2018). Every sum of a query runs over its own positions in ascending order, so its
-// bits depend on its position and window only, not on what shares the pass.
+// Positions are taken in units of 64 that are aligned to multiples of 64; after each unit the running
+// maximum, sum and output of a query are rescaled (online softmax, Milakov and Gimelshein 2018). Every sum of
+// a query runs over its own positions in ascending order, so its bits depend on its position and window only,
+// not on what shares the pass.
 #pragma once
 
 #include "interp/vector_math.h"
@@ -11,10 +12,11 @@
 
 namespace plow::dev {
 
-constexpr uint32_t kBlockTokens = 16;   // of a KV block: one Vec of scores
+constexpr uint32_t kBlockTokens = 16;  // of a KV block: one Vec of scores
 constexpr uint32_t kUnitBlocks = 4;
 constexpr uint32_t kUnitTokens = kUnitBlocks * kBlockTokens;
-// Queries (rows times heads) that share a pass. Their outputs, 64 x 64 floats for heads of 64, stay in a second-level cache.
+// Queries (rows times heads) that share a pass. Their outputs, 64 x 64 floats for heads of 64, stay in a
+// second-level cache.
 constexpr uint32_t kPassQueries = 64;
 
 // Floats of a query's output, padded to whole Vecs.
@@ -25,27 +27,28 @@ constexpr uint32_t attention_scratch_bytes(uint32_t head_dim) {
   return kPassQueries * (kUnitTokens + padded_head(head_dim) + 3) * static_cast<uint32_t>(sizeof(float));
 }
 
-// One pass: queries 0 .. n_queries - 1 of one KV head; query i is head i % group of row first_row + i / group.
+// One pass: queries 0 .. n_queries - 1 of one KV head; query i is head i % group of row first_row + i /
+// group.
 struct AttentionPass {
   const BodyContext* ctx;
   const TensorEntry* cache;
   uint32_t slot;
   uint32_t kv_head;
   uint32_t head_dim;
-  uint32_t group;            // query heads of a KV head
-  uint32_t first_query;      // added to i before it is divided by group
+  uint32_t group;        // query heads of a KV head
+  uint32_t first_query;  // added to i before it is divided by group
   uint32_t n_queries;
-  uint32_t first_position;   // of first_row
+  uint32_t first_position;  // of first_row
   uint32_t window;
   float scale, softcap;
-  const float* q;            // the KV head's first query head in first_row
-  size_t q_stride;           // floats between rows
+  const float* q;   // the KV head's first query head in first_row
+  size_t q_stride;  // floats between rows
   // Scratch
-  float* maximum;            // [n_queries]
-  float* sum;                // [n_queries]
-  float* factor;             // [n_queries]: by which the unit rescales
-  float* scores;             // [n_queries][kUnitTokens]
-  float* output;             // [n_queries][padded_head]
+  float* maximum;  // [n_queries]
+  float* sum;      // [n_queries]
+  float* factor;   // [n_queries]: by which the unit rescales
+  float* scores;   // [n_queries][kUnitTokens]
+  float* output;   // [n_queries][padded_head]
 };
 
 PLOW_DEVICE const float* query(const AttentionPass& pass, uint32_t i) {
@@ -60,7 +63,8 @@ PLOW_DEVICE Range positions_of(const AttentionPass& pass, uint32_t i) {
   return {cut ? position + 1 - pass.window : 0, position + 1};
 }
 
-// Those of a unit that begins at position `base`, as places within it; empty (begin >= end) when there are none.
+// Those of a unit that begins at position `base`, as places within it; empty (begin >= end) when there are
+// none.
 PLOW_DEVICE Range unit_range(const AttentionPass& pass, uint32_t i, uint32_t base) {
   const Range all = positions_of(pass, i);
   const uint32_t begin = max_u32(all.begin, base), end = min_u32(all.end, base + kUnitTokens);
@@ -74,8 +78,8 @@ PLOW_DEVICE const T* head_block(const AttentionPass& pass, uint32_t position) {
   return reinterpret_cast<const T*>(block) + size_t{2} * pass.kv_head * pass.head_dim * kBlockTokens;
 }
 
-// K and V of a unit's blocks, and those of the unit after it, which are prefetched line by line as these are read (or these again, when
-// there is nothing to be prefetched).
+// K and V of a unit's blocks, and those of the unit after it, which are prefetched line by line as these are
+// read (or these again, when there is nothing to be prefetched).
 template <class T>
 struct UnitBlocks {
   uint32_t first, end;  // that exist
@@ -87,7 +91,8 @@ struct UnitBlocks {
 
 // Scores of R queries from `first` on against one block, before scale.
 template <class I, class T, int R>
-PLOW_DEVICE void score_block(const AttentionPass& pass, uint32_t first, const UnitBlocks<T>& blocks, uint32_t block) {
+PLOW_DEVICE void score_block(const AttentionPass& pass, uint32_t first, const UnitBlocks<T>& blocks,
+                             uint32_t block) {
   using Vec = typename I::Vec;
   Vec acc[R];
   const float* q[R];
@@ -143,7 +148,8 @@ PLOW_DEVICE void softmax_unit(const AttentionPass& pass, uint32_t i, Range range
 
 // Adds weight * V of places [range.begin, range.end) to 16 columns of the outputs of R queries.
 template <class I, class T, int R>
-PLOW_DEVICE void add_values(const AttentionPass& pass, uint32_t first, Range range, const UnitBlocks<T>& blocks, uint32_t column) {
+PLOW_DEVICE void add_values(const AttentionPass& pass, uint32_t first, Range range,
+                            const UnitBlocks<T>& blocks, uint32_t column) {
   using Vec = typename I::Vec;
   const uint32_t padded = padded_head(pass.head_dim), lanes = min_u32(16, pass.head_dim - column);
   float* output = pass.output + size_t{first} * padded + column;
@@ -162,7 +168,8 @@ PLOW_DEVICE void add_values(const AttentionPass& pass, uint32_t first, Range ran
 
 // The same for R queries whose ranges may differ at both ends: what they have in common is added together.
 template <class I, class T, int R>
-PLOW_DEVICE void add_unit_values(const AttentionPass& pass, uint32_t first, uint32_t base, const UnitBlocks<T>& blocks) {
+PLOW_DEVICE void add_unit_values(const AttentionPass& pass, uint32_t first, uint32_t base,
+                                 const UnitBlocks<T>& blocks) {
   Range own[R];
   Range common{0, kUnitTokens};
   for (int r = 0; r < R; ++r) {
@@ -181,14 +188,16 @@ PLOW_DEVICE void add_unit_values(const AttentionPass& pass, uint32_t first, uint
     if (common.begin < common.end) add_values<I, T, R>(pass, first, common, blocks, column);
     for (int r = 0; r < R; ++r) {
       const Range after{common.end, own[r].end};
-      if (after.begin < after.end) add_values<I, T, 1>(pass, first + static_cast<uint32_t>(r), after, blocks, column);
+      if (after.begin < after.end)
+        add_values<I, T, 1>(pass, first + static_cast<uint32_t>(r), after, blocks, column);
     }
   }
 }
 
 // The queries [first, first + n) against the unit at `base`. REQUIRES n in 1 .. R.
 template <class I, class T, int R>
-PLOW_DEVICE void attend_unit(uint32_t n, const AttentionPass& pass, uint32_t first, uint32_t base, const UnitBlocks<T>& blocks) {
+PLOW_DEVICE void attend_unit(uint32_t n, const AttentionPass& pass, uint32_t first, uint32_t base,
+                             const UnitBlocks<T>& blocks) {
   if constexpr (R > 1) {
     if (n < R) return attend_unit<I, T, R - 1>(n, pass, first, base, blocks);
   }
@@ -248,7 +257,8 @@ PLOW_DEVICE void write_outputs(const AttentionPass& pass, float* out, size_t out
     float* to = out + j / pass.group * out_stride + size_t{j % pass.group} * pass.head_dim;
     const float* from = pass.output + size_t{i} * padded_head(pass.head_dim);
     const typename I::Vec sum = I::set(pass.sum[i]);
-    for_lanes(0, pass.head_dim, [&](uint32_t d, uint32_t n) { I::store_n(to + d, I::div(I::load(from + d), sum), n); });
+    for_lanes(0, pass.head_dim,
+              [&](uint32_t d, uint32_t n) { I::store_n(to + d, I::div(I::load(from + d), sum), n); });
   }
 }
 

@@ -1,4 +1,5 @@
-// embed: row t of the output is row token_ids[t] of the table, which lies row-major or as a weight matrix does (a head that is tied to it).
+// embed: row t of the output is row token_ids[t] of the table, which lies row-major or as a weight matrix
+// does (a head that is tied to it).
 #pragma once
 
 #include "ops/row_wise_body.h"

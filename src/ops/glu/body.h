@@ -1,4 +1,5 @@
-// glu: out = act(gate) * up. Activation 0: silu, x / (1 + e^-x); 1: gelu in its tanh form; 2: gelu by the normal distribution.
+// glu: out = act(gate) * up. Activation 0: silu, x / (1 + e^-x); 1: gelu in its tanh form; 2: gelu by the
+// normal distribution.
 #pragma once
 
 #include "interp/vector_math.h"
@@ -8,8 +9,8 @@ namespace plow::dev {
 
 enum class GluActivation : uint32_t { kSilu = 0, kGeluTanh = 1, kGeluErf = 2 };
 
-// x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 (Hendrycks and Gimpel). (1 + tanh y) / 2 is the logistic function of 2 y, which
-// does not cancel when y is far below 0.
+// x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 (Hendrycks and Gimpel). (1 + tanh y) / 2 is the logistic
+// function of 2 y, which does not cancel when y is far below 0.
 template <class I>
 PLOW_DEVICE typename I::Vec gelu_tanh(typename I::Vec x) {
   const typename I::Vec cubic = I::fma(I::mul(x, x), I::set(0.044715f), I::set(1.0f));
@@ -27,9 +28,12 @@ PLOW_DEVICE void glu_body(const BodyContext& ctx, const Packet& packet, uint32_t
     });
   };
   switch (static_cast<GluActivation>(packet.immediate[0])) {
-    case GluActivation::kSilu: return apply([](Vec x) { return I::mul(x, logistic<I>(x)); });
-    case GluActivation::kGeluTanh: return apply([](Vec x) { return gelu_tanh<I>(x); });
-    case GluActivation::kGeluErf: return apply([](Vec x) { return I::mul(x, normal_cdf<I>(x)); });
+    case GluActivation::kSilu:
+      return apply([](Vec x) { return I::mul(x, logistic<I>(x)); });
+    case GluActivation::kGeluTanh:
+      return apply([](Vec x) { return gelu_tanh<I>(x); });
+    case GluActivation::kGeluErf:
+      return apply([](Vec x) { return I::mul(x, normal_cdf<I>(x)); });
   }
 }
 

@@ -1,5 +1,5 @@
-// kv_append: the keys and values of row t go to position positions[t] of slot row_slots[t]. In a block, for each KV head, K lies as
-// [head_dim][block_tokens], then V as [block_tokens][head_dim].
+// kv_append: the keys and values of row t go to position positions[t] of slot row_slots[t]. In a block, for
+// each KV head, K lies as [head_dim][block_tokens], then V as [block_tokens][head_dim].
 #pragma once
 
 #include "ops/row_wise_body.h"
@@ -19,7 +19,8 @@ PLOW_DEVICE void round_to(float x, Bf16& out) {
 
 // One head of one row: `token` is the row's place in its block, `head` where the head's K begins there.
 template <class T>
-PLOW_DEVICE void append_head(const float* k, const float* v, uint32_t head_dim, uint32_t block_tokens, uint32_t token, T* head) {
+PLOW_DEVICE void append_head(const float* k, const float* v, uint32_t head_dim, uint32_t block_tokens,
+                             uint32_t token, T* head) {
   T* values = head + size_t{head_dim} * block_tokens + size_t{token} * head_dim;
   for (uint32_t d = 0; d < head_dim; ++d) round_to(k[d], head[size_t{d} * block_tokens + token]);
   for (uint32_t d = 0; d < head_dim; ++d) round_to(v[d], values[d]);

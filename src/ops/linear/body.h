@@ -1,35 +1,40 @@
-// linear: x W^T with W in Layout::kRows16Pairs, so a line of 64 or 128 bytes holds a column pair of 16 outputs and no sum runs across lanes.
+// linear: x W^T with W in Layout::kRows16Pairs, so a line of 64 or 128 bytes holds a column pair of 16
+// outputs and no sum runs across lanes.
 //
-// Every output element is one chain of fused multiply-adds over the columns in ascending order, whatever the blocking: its bits do not
-// depend on how many rows share the step. (With bf16 pairs, one chain over the pairs.)
+// Every output element is one chain of fused multiply-adds over the columns in ascending order, whatever the
+// blocking: its bits do not depend on how many rows share the step. (With bf16 pairs, one chain over the
+// pairs.)
 #pragma once
 
 #include "ops/row_wise_body.h"
 
 namespace plow::dev {
 
-// Bytes of a weight panel that stays in a first-level cache of 32 KiB while rows of activations pass it; a block of activations takes as
-// much again.
+// Bytes of a weight panel that stays in a first-level cache of 32 KiB while rows of activations pass it; a
+// block of activations takes as much again.
 constexpr uint32_t kPanelBytes = 12 * 1024;
-// How far ahead of their use weights are asked for, over all streams of a block: 15 GB/s times a memory latency of 0.1 us are 1.5 KiB.
+// How far ahead of their use weights are asked for, over all streams of a block: 15 GB/s times a memory
+// latency of 0.1 us are 1.5 KiB.
 constexpr uint32_t kLinearAheadBytes = 4 * 1024;
-// Row groups that are read side by side at most: independent chains hide the latency of an FMA when rows are few.
+// Row groups that are read side by side at most: independent chains hide the latency of an FMA when rows are
+// few.
 constexpr uint32_t kMaxGroups = 4;
 // Elements of a line: 16 rows, 2 columns.
 constexpr uint32_t kLineElements = 32;
 
 // One call of the innermost block: R rows of activations, G row groups of weights, a run of column pairs.
 struct LinearPanel {
-  size_t x_stride;       // elements between rows of activations
-  size_t group_stride;   // elements between row groups
+  size_t x_stride;      // elements between rows of activations
+  size_t group_stride;  // elements between row groups
   uint32_t n_pairs;
-  bool half_pair;        // one column more
-  bool accumulate;       // add to what `out` holds
-  uint32_t last_lanes;   // outputs of the last group that exist
+  bool half_pair;       // one column more
+  bool accumulate;      // add to what `out` holds
+  uint32_t last_lanes;  // outputs of the last group that exist
   float* out;
-  size_t out_stride;     // floats
-  size_t ahead;          // elements from a line to the one prefetched with it
-  uint32_t jump_pair;    // from this pair on, `ahead` grows by `jump`, over the groups that other streams of the block read
+  size_t out_stride;   // floats
+  size_t ahead;        // elements from a line to the one prefetched with it
+  uint32_t jump_pair;  // from this pair on, `ahead` grows by `jump`, over the groups that other streams of
+                       // the block read
   size_t jump;
 };
 
@@ -58,7 +63,8 @@ struct FmaProduct {
 
  private:
   template <int R, int G>
-  static void add_column(Vec (&acc)[R][G], const Vec (&weights)[G], const float* x, const LinearPanel& panel) {
+  static void add_column(Vec (&acc)[R][G], const Vec (&weights)[G], const float* x,
+                         const LinearPanel& panel) {
     for (int r = 0; r < R; ++r) {
       const Vec value = I::set(x[r * panel.x_stride]);
       for (int g = 0; g < G; ++g) acc[r][g] = I::fma(value, weights[g], acc[r][g]);
@@ -77,7 +83,8 @@ struct PairProduct {
   template <int R, int G>
   static void pair(Vec (&acc)[R][G], const Bf16* line, const uint32_t* x, const LinearPanel& panel) {
     for (int r = 0; r < R; ++r) {
-      for (int g = 0; g < G; ++g) acc[r][g] = I::dot_pair(acc[r][g], line + g * panel.group_stride, x[r * panel.x_stride]);
+      for (int g = 0; g < G; ++g)
+        acc[r][g] = I::dot_pair(acc[r][g], line + g * panel.group_stride, x[r * panel.x_stride]);
     }
   }
   template <int R, int G>
@@ -93,7 +100,8 @@ PLOW_DEVICE void linear_block(const typename P::X* x, const typename P::Weight* 
   const auto lanes = [&](int g) { return g == G - 1 ? panel.last_lanes : 16u; };
   for (int r = 0; r < R; ++r) {
     for (int g = 0; g < G; ++g) {
-      acc[r][g] = panel.accumulate ? load_lanes<I>(panel.out + r * panel.out_stride + 16 * g, lanes(g)) : I::zero();
+      acc[r][g] =
+          panel.accumulate ? load_lanes<I>(panel.out + r * panel.out_stride + 16 * g, lanes(g)) : I::zero();
     }
   }
   size_t ahead = panel.ahead;
@@ -133,8 +141,8 @@ constexpr uint32_t groups_for(uint32_t rows) {
 
 // linear_block for run-time `rows` in 1 .. R and `groups` in {1, 2, 4}, at most groups_for(rows).
 template <class I, class P, int R>
-PLOW_DEVICE void linear_block_of(uint32_t rows, uint32_t groups, const typename P::X* x, const typename P::Weight* w,
-                                 const LinearPanel& panel) {
+PLOW_DEVICE void linear_block_of(uint32_t rows, uint32_t groups, const typename P::X* x,
+                                 const typename P::Weight* w, const LinearPanel& panel) {
   if constexpr (R > 1) {
     if (rows < R) return linear_block_of<I, P, R - 1>(rows, groups, x, w, panel);
   }
@@ -151,15 +159,16 @@ PLOW_DEVICE void linear_block_of(uint32_t rows, uint32_t groups, const typename 
 // A packet's rows and one column range of it.
 template <class P>
 struct LinearTask {
-  const typename P::X* x;          // first row
-  size_t x_stride;                 // elements
-  const typename P::Weight* w;     // the whole matrix
+  const typename P::X* x;       // first row
+  size_t x_stride;              // elements
+  const typename P::Weight* w;  // the whole matrix
   uint32_t n_rows, k;
-  float* out;                      // first row, column 0
-  size_t out_stride;               // floats
+  float* out;         // first row, column 0
+  size_t out_stride;  // floats
 };
 
-// Output columns [begin, end). Few rows: weights stream past them once. Many: a panel of weights stays in cache while all rows pass it.
+// Output columns [begin, end). Few rows: weights stream past them once. Many: a panel of weights stays in
+// cache while all rows pass it.
 template <class I, class P>
 PLOW_DEVICE void linear_columns(const LinearTask<P>& task, uint32_t begin, uint32_t end) {
   using W = typename P::Weight;
@@ -173,7 +182,8 @@ PLOW_DEVICE void linear_columns(const LinearTask<P>& task, uint32_t begin, uint3
     const W* first = task.w + column / 16 * group_stride;
     const uint32_t panel_pairs = kPanelBytes / (kLineElements * static_cast<uint32_t>(sizeof(W)) * groups);
     const uint32_t pairs_at_once = task.n_rows > row_block ? panel_pairs : full_pairs;
-    const uint32_t ahead_pairs = kLinearAheadBytes / (kLineElements * static_cast<uint32_t>(sizeof(W)) * groups);
+    const uint32_t ahead_pairs =
+        kLinearAheadBytes / (kLineElements * static_cast<uint32_t>(sizeof(W)) * groups);
     for (uint32_t pair = 0; pair < full_pairs || pair == 0; pair += pairs_at_once) {
       const uint32_t n_pairs = min_u32(pairs_at_once, full_pairs - pair);
       const bool last = pair + n_pairs == full_pairs;
@@ -187,7 +197,9 @@ PLOW_DEVICE void linear_columns(const LinearTask<P>& task, uint32_t begin, uint3
                                 task.out + row * task.out_stride + column,
                                 task.out_stride,
                                 size_t{ahead_pairs} * kLineElements,
-                                last && n_pairs > ahead_pairs ? n_pairs - ahead_pairs : last ? 0 : n_pairs,
+                                last && n_pairs > ahead_pairs ? n_pairs - ahead_pairs
+                                : last                        ? 0
+                                                              : n_pairs,
                                 (groups - 1) * group_stride};
         linear_block_of<I, P, I::kRowBlock>(min_u32(row_block, task.n_rows - row), groups,
                                             task.x + row * task.x_stride + size_t{pair} * P::kXPerPair,
@@ -199,8 +211,8 @@ PLOW_DEVICE void linear_columns(const LinearTask<P>& task, uint32_t begin, uint3
 }
 
 template <class I, class P>
-PLOW_DEVICE void linear_packet(const BodyContext& ctx, const Packet& packet, Range rows, const typename P::X* x, size_t x_stride,
-                               const typename P::Weight* w) {
+PLOW_DEVICE void linear_packet(const BodyContext& ctx, const Packet& packet, Range rows,
+                               const typename P::X* x, size_t x_stride, const typename P::Weight* w) {
   const TensorEntry& out = operand(ctx, packet, 2);
   const LinearTask<P> task{x,
                            x_stride,
@@ -209,7 +221,8 @@ PLOW_DEVICE void linear_packet(const BodyContext& ctx, const Packet& packet, Ran
                            operand(ctx, packet, 0).cols,
                            arena_row(ctx, out, rows.begin),
                            out.row_stride / sizeof(float)};
-  for_columns(packet, out.cols, [&](uint32_t begin, uint32_t end) { linear_columns<I, P>(task, begin, end); });
+  for_columns(packet, out.cols,
+              [&](uint32_t begin, uint32_t end) { linear_columns<I, P>(task, begin, end); });
 }
 
 // Rows of activations as bf16 pairs in the worker's scratch; returns the pairs of a row.
@@ -234,7 +247,8 @@ PLOW_DEVICE void linear_body(const BodyContext& ctx, const Packet& packet, uint3
   with_tape_type(ctx, operand(ctx, packet, 1), [&]<class W>(const W* weights) {
     if constexpr (HasPairDot<I> && __is_same(W, Bf16)) {
       const uint32_t n_pairs = round_activations<I>(ctx, x, rows);
-      linear_packet<I, PairProduct<I>>(ctx, packet, rows, reinterpret_cast<const uint32_t*>(ctx.scratch), n_pairs, weights);
+      linear_packet<I, PairProduct<I>>(ctx, packet, rows, reinterpret_cast<const uint32_t*>(ctx.scratch),
+                                       n_pairs, weights);
     } else {
       linear_packet<I, FmaProduct<I, W>>(ctx, packet, rows, first, stride, weights);
     }

@@ -1,11 +1,13 @@
-// rms_norm: for each group of columns, x / sqrt(mean(x^2) + eps) * (g + offset); g, of the tape, is the same for every group.
+// rms_norm: for each group of columns, x / sqrt(mean(x^2) + eps) * (g + offset); g, of the tape, is the same
+// for every group.
 #pragma once
 
 #include "ops/row_wise_body.h"
 
 namespace plow::dev {
 
-// The mean of squares of n values: four accumulators of 16 lanes (an FMA takes four cycles), added in a fixed order.
+// The mean of squares of n values: four accumulators of 16 lanes (an FMA takes four cycles), added in a fixed
+// order.
 template <class I>
 PLOW_DEVICE float mean_square(const float* x, uint32_t n) {
   using Vec = typename I::Vec;

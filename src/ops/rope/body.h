@@ -1,5 +1,5 @@
-// rope: in each head, for j < h, (x_j, x_{j+h}) -> (x_j c_j - x_{j+h} s_j, x_{j+h} c_j + x_j s_j); columns from 2h on are copied. The table
-// holds c in columns [0, h) and s in [h, 2h).
+// rope: in each head, for j < h, (x_j, x_{j+h}) -> (x_j c_j - x_{j+h} s_j, x_{j+h} c_j + x_j s_j); columns
+// from 2h on are copied. The table holds c in columns [0, h) and s in [h, 2h).
 #pragma once
 
 #include "ops/row_wise_body.h"
@@ -7,7 +7,8 @@
 namespace plow::dev {
 
 template <class I>
-PLOW_DEVICE void rotate_head(const float* from, const float* table, uint32_t half, uint32_t head_dim, float* to) {
+PLOW_DEVICE void rotate_head(const float* from, const float* table, uint32_t half, uint32_t head_dim,
+                             float* to) {
   using Vec = typename I::Vec;
   for_lanes(0, half, [&](uint32_t j, uint32_t n) {
     const Vec a = load_lanes<I>(from + j, n), b = load_lanes<I>(from + half + j, n);
@@ -29,7 +30,8 @@ PLOW_DEVICE void rope_body(const BodyContext& ctx, const Packet& packet, uint32_
     const float* angles = arena_row(ctx, table, row);
     for_columns(packet, out.cols, [&](uint32_t begin, uint32_t end) {
       for (uint32_t c = begin; c < end; c += head_dim) {
-        rotate_head<I>(arena_row(ctx, x, row) + c, angles, table.cols / 2, head_dim, arena_row(ctx, out, row) + c);
+        rotate_head<I>(arena_row(ctx, x, row) + c, angles, table.cols / 2, head_dim,
+                       arena_row(ctx, out, row) + c);
       }
     });
   }

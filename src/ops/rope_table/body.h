@@ -1,5 +1,5 @@
-// rope_table: columns [0, h) cos(p f_j) * factor, [h, 2h) sin(p f_j) * factor, for position p. Angles reach 10^5 and more, where a float has
-// lost the fraction: they are doubles.
+// rope_table: columns [0, h) cos(p f_j) * factor, [h, 2h) sin(p f_j) * factor, for position p. Angles reach
+// 10^5 and more, where a float has lost the fraction: they are doubles.
 #pragma once
 
 #include "ops/row_wise_body.h"

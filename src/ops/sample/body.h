@@ -1,7 +1,9 @@
-// sample: a token for each sampled row, as ops/sample/sample.h defines it. Weights are floats, sums of weights doubles.
+// sample: a token for each sampled row, as ops/sample/sample.h defines it. Weights are floats, sums of
+// weights doubles.
 //
-// The order of tokens by logit is needed only as far as the cuts and the draw reach, which is a few tokens when the model is sure: tokens are
-// taken from a heap, and the heap holds only those within a bound of the largest logit, which grows when it runs empty.
+// The order of tokens by logit is needed only as far as the cuts and the draw reach, which is a few tokens
+// when the model is sure: tokens are taken from a heap, and the heap holds only those within a bound of the
+// largest logit, which grows when it runs empty.
 #pragma once
 
 #include "interp/vector_math.h"
@@ -16,7 +18,8 @@ constexpr uint64_t sample_scratch_bytes(uint32_t vocab) {
   return padded * (sizeof(float) + sizeof(uint64_t));
 }
 
-// Copies a row's logits; what is not a number becomes minus infinity. Lanes after the last are minus infinity too.
+// Copies a row's logits; what is not a number becomes minus infinity. Lanes after the last are minus infinity
+// too.
 template <class I>
 PLOW_DEVICE void copy_logits(const float* logits, uint32_t vocab, float* to) {
   using Vec = typename I::Vec;
@@ -61,12 +64,13 @@ PLOW_DEVICE uint32_t first_largest(const float* logits, uint32_t vocab, float la
 }
 
 // Penalties for the tokens of `history`: `seen` is scratch, one word a token.
-PLOW_DEVICE void penalise(const SamplingParams& params, const uint32_t* history, uint32_t n, uint32_t vocab, uint32_t* seen,
-                          float* logits) {
+PLOW_DEVICE void penalise(const SamplingParams& params, const uint32_t* history, uint32_t n, uint32_t vocab,
+                          uint32_t* seen, float* logits) {
   constexpr uint32_t kSeen = 0x80000000u;  // the rest counts how often it was in the answer
   __builtin_memset(seen, 0, size_t{vocab} * sizeof(uint32_t));
   for (uint32_t i = 0; i < n; ++i) {
-    if (history[i] < vocab) seen[history[i]] = (seen[history[i]] + (i >= params.prompt_tokens ? 1 : 0)) | kSeen;
+    if (history[i] < vocab)
+      seen[history[i]] = (seen[history[i]] + (i >= params.prompt_tokens ? 1 : 0)) | kSeen;
   }
   for (uint32_t i = 0; i < n; ++i) {
     const uint32_t token = history[i];
@@ -85,10 +89,10 @@ struct TokenOrder {
   uint32_t vocab;
   float largest;
   float temperature;
-  uint64_t* heap;       // largest first: the logit's order in the high word, ~token in the low
+  uint64_t* heap;  // largest first: the logit's order in the high word, ~token in the low
   uint32_t n_heap = 0;
-  float bound;          // tokens with logits at least this have been in the heap
-  float reach;          // bound = largest - reach * temperature
+  float bound;  // tokens with logits at least this have been in the heap
+  float reach;  // bound = largest - reach * temperature
 };
 
 // Maps floats to words that are ordered as they are, and back.
@@ -111,7 +115,8 @@ PLOW_DEVICE void sift_down(uint64_t* heap, uint32_t n, uint32_t i) {
   heap[i] = moved;
 }
 
-// Fills the empty heap with the tokens of the next reach: 8 temperatures (weights down to e^-8), then four times as far each time, then all.
+// Fills the empty heap with the tokens of the next reach: 8 temperatures (weights down to e^-8), then four
+// times as far each time, then all.
 template <class I>
 PLOW_DEVICE void fill_heap(TokenOrder& order) {
   while (order.n_heap == 0 && order.bound > -__builtin_inff()) {
@@ -120,11 +125,13 @@ PLOW_DEVICE void fill_heap(TokenOrder& order) {
     order.bound = order.reach > 200 ? -__builtin_inff() : order.largest - order.reach * order.temperature;
     for (uint32_t c = 0; c < order.vocab; c += 16) {
       const typename I::Vec x = I::load(order.logits + c);
-      uint32_t taken = ~I::mask_bits(I::less(x, I::set(order.bound))) & I::mask_bits(I::less(x, I::set(before)));
+      uint32_t taken =
+          ~I::mask_bits(I::less(x, I::set(order.bound))) & I::mask_bits(I::less(x, I::set(before)));
       if (c + 16 > order.vocab) taken &= (1u << (order.vocab - c)) - 1;
       for (; (taken & 0xffffu) != 0; taken &= taken - 1) {
         const uint32_t token = c + static_cast<uint32_t>(__builtin_ctz(taken));
-        order.heap[order.n_heap++] = (uint64_t{ordered_bits(order.logits[token])} << 32) | static_cast<uint32_t>(~token);
+        order.heap[order.n_heap++] =
+            (uint64_t{ordered_bits(order.logits[token])} << 32) | static_cast<uint32_t>(~token);
       }
     }
     for (uint32_t i = order.n_heap / 2; i-- > 0;) sift_down(order.heap, order.n_heap, i);
@@ -175,7 +182,8 @@ PLOW_DEVICE Kept kept_tokens(TokenOrder& order, const SamplingParams& params) {
     if (most == order.vocab) {
       all = weight_sum<I>(order.logits, order.vocab, order.largest, order.temperature);
     } else {
-      for (uint32_t i = 0; i < most; ++i) all += static_cast<double>(weight_of<I>(order, next_token<I>(order)));
+      for (uint32_t i = 0; i < most; ++i)
+        all += static_cast<double>(weight_of<I>(order, next_token<I>(order)));
       restart(order);
     }
     most_weight = static_cast<double>(params.top_p) * all;
@@ -211,8 +219,8 @@ PLOW_DEVICE bool has_penalties(const SamplingParams& params) {
 
 // One row. `history` holds the `n` tokens of its sequence.
 template <class I>
-PLOW_DEVICE Sampled sample_row(const SamplingParams& params, const float* row, uint32_t vocab, const uint32_t* history, uint32_t n,
-                               unsigned char* scratch) {
+PLOW_DEVICE Sampled sample_row(const SamplingParams& params, const float* row, uint32_t vocab,
+                               const uint32_t* history, uint32_t n, unsigned char* scratch) {
   float* logits = reinterpret_cast<float*>(scratch);
   uint64_t* heap = reinterpret_cast<uint64_t*>(logits + (vocab + 15) / 16 * 16);
   copy_logits<I>(row, vocab, logits);
@@ -243,8 +251,9 @@ PLOW_DEVICE void sample_body(const BodyContext& ctx, const Packet& packet, uint3
   for (uint32_t s = rows.begin; s < rows.end; ++s) {
     const uint32_t row = step.sample_rows[s];
     const uint32_t* history = step.history + size_t{step.row_slots[row]} * ctx.device->history_stride;
-    step.sampled[size_t{ctx.step_index} * step.n_samples + s] = sample_row<I>(
-        step.sampling[s], arena_row(ctx, logits, s), logits.cols, history, step.positions[row] + 1, ctx.scratch);
+    step.sampled[size_t{ctx.step_index} * step.n_samples + s] =
+        sample_row<I>(step.sampling[s], arena_row(ctx, logits, s), logits.cols, history,
+                      step.positions[row] + 1, ctx.scratch);
   }
 }
 

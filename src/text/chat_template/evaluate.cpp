@@ -251,21 +251,20 @@ void Interpreter::bind_parameters(const Macro& macro, Arguments& arguments) {
   }
   if (macro.uses_caller) {
     const Value caller = take_named("caller");
-    static constexpr std::string_view kCaller = "caller";
-    store(find_symbol(kCaller),
+    store(caller_symbol_,
           caller.is(Kind::kAbsent) ? rt_.heap.make_undefined({{}, {}, "No caller defined"}) : caller);
   }
   if (macro.uses_kwargs) {
     Dict rest;
     for (const auto& [key, value] : arguments.named) put_in_dict(rt_, rest, rt_.heap.make_string(key), value);
-    store(find_symbol("kwargs"), rt_.heap.make_dict(std::move(rest)));
+    store(kwargs_symbol_, rt_.heap.make_dict(std::move(rest)));
   } else if (!arguments.named.empty()) {
     fail(fmt::format("macro '{}' takes no keyword argument '{}'", name, arguments.named[0].first));
   }
   if (macro.uses_varargs) {
     const auto rest = arguments.positional.begin() +
                       static_cast<int64_t>(std::min(n_parameters, arguments.positional.size()));
-    store(find_symbol("varargs"), rt_.heap.make_list({rest, arguments.positional.end()}, Kind::kTuple));
+    store(varargs_symbol_, rt_.heap.make_list({rest, arguments.positional.end()}, Kind::kTuple));
   } else if (arguments.positional.size() > n_parameters) {
     fail(fmt::format("macro '{}' takes not more than {} argument(s)", name, n_parameters));
   }

@@ -27,7 +27,14 @@ Value constant_value(Runtime& rt, const Constant& constant) {
 }  // namespace
 
 Interpreter::Interpreter(const Program& program, Runtime& rt)
-    : program_(program), rt_(rt), variables_(program.symbols.size()), names_(program.symbols.size()) {
+    : program_(program),
+      rt_(rt),
+      loop_symbol_(find_symbol("loop")),
+      caller_symbol_(find_symbol("caller")),
+      kwargs_symbol_(find_symbol("kwargs")),
+      varargs_symbol_(find_symbol("varargs")),
+      variables_(program.symbols.size()),
+      names_(program.symbols.size()) {
   constants_.reserve(program.constants.size());
   for (const Constant& constant : program.constants) constants_.push_back(constant_value(rt, constant));
   const auto functions = globals();
@@ -211,8 +218,7 @@ Interpreter::Flow Interpreter::execute_for(const Node& node, TextBuilder& out) {
     const ScopeGuard scope(*this, scope_);
     if (node.flag) {
       rt_.heap.loop(loop).index0 = i;
-      static constexpr std::string_view kLoop = "loop";
-      store(find_symbol(kLoop), loop);
+      store(loop_symbol_, loop);
     }
     hide_names(node.c);
     assign(target, items[i]);

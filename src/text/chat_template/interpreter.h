@@ -74,6 +74,10 @@ class Interpreter {
 
   const Program& program_;
   Runtime& rt_;
+  const Symbol loop_symbol_;  // these are absent when the template does not mention them
+  const Symbol caller_symbol_;
+  const Symbol kwargs_symbol_;
+  const Symbol varargs_symbol_;
   std::vector<Value> constants_;
   std::vector<Value> variables_;  // by symbol; absent where the conversation has none
   std::vector<Value> names_;      // by symbol: the name as a string, made when first needed

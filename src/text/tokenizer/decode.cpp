@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -13,10 +14,21 @@ namespace plow {
 
 namespace {
 
+// A token may grow to this size by replacements, so that a chain of them cannot double it again and again.
+constexpr size_t kMaxGrownToken = size_t{1} << 20;
+
+std::string replace_bounded(std::string_view token, std::span<const TextSpan> matches,
+                            std::string_view content) {
+  size_t size = token.size() + matches.size() * content.size();
+  for (const TextSpan& match : matches) size -= match.end - match.begin;
+  if (size > std::max(kMaxGrownToken, token.size())) return std::string(token);
+  return replace_spans(token, matches, content);
+}
+
 std::string replace_all(std::string_view text, std::string_view needle, std::string_view content) {
   std::vector<TextSpan> matches;
   find_all_literal(text, needle, matches);
-  return replace_spans(text, matches, content);
+  return replace_bounded(text, matches, content);
 }
 
 // The byte that "<0xE2>" stands for. Two digits, or a sign and one digit, since the library reads them with
@@ -69,7 +81,7 @@ std::string map_token(const ComponentView& c, const std::optional<Regex>& regex,
       std::vector<TextSpan> matches;
       // A token on which the expression takes too many steps stays as it is: decoding has no errors.
       if (!regex->find_all(token, matches).ok()) return std::string(token);
-      return replace_spans(token, matches, c.content);
+      return replace_bounded(token, matches, c.content);
     }
     case ComponentKind::kStripDecoder:
       return strip_token(token, c);

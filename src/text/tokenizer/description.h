@@ -20,6 +20,10 @@ namespace plow {
 // The spellings that a model knows, by id and back. Ids may have gaps.
 class Vocabulary {
  public:
+  Vocabulary() = default;
+  Vocabulary(Vocabulary&&) = default;
+  Vocabulary& operator=(Vocabulary&&) = default;
+
   // Errors: `id` is not below kMaxTokens, or taken by another spelling; `piece` has an id already (unless
   // `allow_duplicates`: then the last id is the one found, as for the pieces of a Unigram model).
   Status add(std::string piece, uint64_t id, bool allow_duplicates = false);
@@ -31,7 +35,8 @@ class Vocabulary {
   const std::string& piece(uint32_t id) const { return *pieces_[id]; }
 
  private:
-  // The map owns the strings; its nodes do not move. A duplicate spelling shares the node.
+  // The map owns the strings; its nodes stay where they are, also when the map moves. A duplicate spelling
+  // shares the node.
   std::unordered_map<std::string, uint32_t> ids_;
   std::vector<const std::string*> pieces_;
   std::vector<bool> exists_;

@@ -234,6 +234,7 @@ Status parse_one_decoder(const JsonElement& value, const std::string& type, Comp
   } else if (type == "BPEDecoder") {
     out.kind = ComponentKind::kBpeDecoder;
     PLOW_TRY(out.content, required_string(value, "suffix"));
+    if (out.content.empty()) return value.error("an empty suffix matches everywhere and is not supported");
   } else {
     return value.error(fmt::format("the decoder '{}' is not supported", type));
   }

@@ -10,9 +10,6 @@ namespace plow {
 
 namespace {
 
-// The largest max_input_chars_per_word that is accepted: WordPiece takes a time that grows with its square.
-constexpr uint64_t kMaxCharsPerWord = 10000;
-
 Status parse_vocabulary(const JsonElement& value, Vocabulary& vocabulary) {
   PLOW_TRY(const auto fields, value.object());
   for (const auto field : fields) {

@@ -120,7 +120,7 @@ Status parse_config(const JsonElement& config, TokenizerDescription& description
 }
 
 Result<JsonElement> parse_document(simdjson::dom::parser& parser, std::string_view text,
-                                 std::string_view file) {
+                                   std::string_view file) {
   simdjson::dom::element element;
   const auto error = parser.parse(text.data(), text.size()).get(element);
   if (error != simdjson::SUCCESS) {

@@ -23,13 +23,19 @@ inline constexpr uint32_t kNoToken = 0xffffffffu;
 // the limit keeps a hostile id from asking for gigabytes.
 inline constexpr uint32_t kMaxTokens = 1u << 22;
 
-// The longest piece that a trie holds, in bytes (sentencepiece pieces have at most a few dozen). Searching
-// costs text length times this.
-inline constexpr size_t kMaxTriePieceBytes = 1024;
-
 // The longest continuing_subword_prefix ("##") and end_of_word_suffix ("</w>"), in bytes: they are put to
 // every character.
 inline constexpr size_t kMaxAffixBytes = 256;
+
+// How many slots a search in a hash table looks at. At the load that write_table() keeps, chains are a few
+// dozen slots; the limit is for tables and vocabularies that were made to collide.
+inline constexpr size_t kMaxProbes = 4096;
+
+// The largest max_input_chars_per_word: WordPiece takes a time that grows with its square. BERT has 100.
+inline constexpr uint32_t kMaxCharsPerWord = 1000;
+
+// Components of one kind, and entries of the template. Published tokenizers have fewer than ten of each.
+inline constexpr size_t kMaxComponents = 256;
 
 enum class ModelKind : uint32_t { kBpe = 1, kUnigram = 2, kWordPiece = 3 };
 

@@ -44,13 +44,16 @@ std::span<const T> TableView::section_unchecked(SectionId id) const {
           static_cast<size_t>(record.bytes) / sizeof(T)};
 }
 
-bool TableView::valid_string(StringRef ref) const {
-  return ref.offset <= strings_.size() && ref.length <= strings_.size() - ref.offset;
+// The bytes that all strings have together are bounded too, so checking them takes no longer than the table
+// is large.
+bool TableView::valid_string(StringRef ref) {
+  if (ref.offset > strings_.size() || ref.length > strings_.size() - ref.offset) return false;
+  if (ref.length > strings_left_) return false;
+  strings_left_ -= ref.length;
+  return true;
 }
 
-bool TableView::valid_text(StringRef ref) const {
-  return valid_string(ref) && !first_invalid_utf8(string(ref));
-}
+bool TableView::valid_text(StringRef ref) { return valid_string(ref) && !first_invalid_utf8(string(ref)); }
 
 Result<TableView> TableView::open(std::span<const std::byte> table) {
   TableView view;
@@ -58,6 +61,7 @@ Result<TableView> TableView::open(std::span<const std::byte> table) {
   view.header_ = reinterpret_cast<const TableHeader*>(table.data());
   PLOW_TRY_STATUS(view.check_header());
   PLOW_TRY(view.strings_, view.section<char>(SectionId::kStrings));
+  view.strings_left_ = view.strings_.size();
   PLOW_TRY_STATUS(view.check_tokens());
   PLOW_TRY_STATUS(view.check_model());
   PLOW_TRY_STATUS(view.check_added());
@@ -99,18 +103,16 @@ Status TableView::check_tokens() {
       return bad_table(fmt::format("the spelling of token {} is not UTF-8 inside it", id));
   }
   if (!is_hash_size(piece_slots_.size())) return bad_table("its piece table has no power of two of slots");
-  bool has_free_slot = false;
-  for (const uint32_t id : piece_slots_) {
-    if (id != kNoToken && id >= count) return bad_table("its piece table names a token that is not there");
-    has_free_slot |= id == kNoToken;
-  }
-  if (!has_free_slot) return bad_table("its piece table is full");
   const auto valid_id = [&](uint32_t id) { return id == kNoToken || id < count; };
+  if (!std::all_of(piece_slots_.begin(), piece_slots_.end(), valid_id)) {
+    return bad_table("its piece table names a token that is not there");
+  }
   if (!valid_id(header_->unk_token) ||
       !std::all_of(header_->special.begin(), header_->special.end(), valid_id)) {
     return bad_table("its header names a token that is not there");
   }
   PLOW_TRY(template_, section<uint32_t>(SectionId::kTemplate));
+  if (template_.size() > kMaxComponents) return bad_table("its template is too long");
   if (!std::all_of(template_.begin(), template_.end(), valid_id))
     return bad_table("its template names a missing token");
   return {};
@@ -132,15 +134,11 @@ Status TableView::check_model() {
   switch (header_->model) {
     case ModelKind::kBpe: {
       if (!is_hash_size(merges_.size())) return bad_table("its merge table has no power of two of slots");
-      bool has_free_slot = false;
-      for (const MergeSlot& slot : merges_) {
-        if (slot.merged == kNoToken) {
-          has_free_slot = true;
-        } else if (slot.merged >= count) {
-          return bad_table("a merge makes a token that is not there");
-        }
+      if (std::any_of(merges_.begin(), merges_.end(), [&](const MergeSlot& slot) {
+            return slot.merged != kNoToken && slot.merged >= count;
+          })) {
+        return bad_table("a merge makes a token that is not there");
       }
-      if (!has_free_slot) return bad_table("its merge table is full");
       return {};
     }
     case ModelKind::kUnigram:
@@ -151,6 +149,7 @@ Status TableView::check_model() {
       }
       return {};
     case ModelKind::kWordPiece:
+      if (header_->max_chars_per_word > kMaxCharsPerWord) return bad_table("its words are too long");
       return {};
   }
   return bad_table(fmt::format("model {} is not known", static_cast<uint32_t>(header_->model)));
@@ -176,6 +175,7 @@ Status TableView::check_added() {
 Status TableView::check_components() {
   for (const SectionId id : {SectionId::kNormalizers, SectionId::kPreTokenizers, SectionId::kDecoders}) {
     PLOW_TRY(const auto records, section<ComponentRecord>(id));
+    if (records.size() > kMaxComponents) return bad_table("it has too many components");
     for (const ComponentRecord& record : records) {
       // A charsmap is the one string that is not text; Charsmap::open() checks it.
       const bool is_text = record.kind != static_cast<uint32_t>(ComponentKind::kPrecompiled);
@@ -190,19 +190,23 @@ Status TableView::check_components() {
 
 uint32_t TableView::find_piece(std::string_view piece) const {
   const size_t mask = piece_slots_.size() - 1;
-  for (size_t slot = XXH3_64bits(piece.data(), piece.size()) & mask;; slot = (slot + 1) & mask) {
+  size_t slot = XXH3_64bits(piece.data(), piece.size()) & mask;
+  for (size_t probe = 0; probe < kMaxProbes; ++probe, slot = (slot + 1) & mask) {
     const uint32_t id = piece_slots_[slot];
     if (id == kNoToken || this->piece(id) == piece) return id;
   }
+  return kNoToken;
 }
 
 const MergeSlot* TableView::find_merge(uint32_t left, uint32_t right) const {
   const size_t mask = merges_.size() - 1;
-  for (size_t slot = merge_hash(left, right) & mask;; slot = (slot + 1) & mask) {
+  size_t slot = merge_hash(left, right) & mask;
+  for (size_t probe = 0; probe < kMaxProbes; ++probe, slot = (slot + 1) & mask) {
     const MergeSlot& merge = merges_[slot];
     if (merge.merged == kNoToken) return nullptr;
     if (merge.left == left && merge.right == right) return &merge;
   }
+  return nullptr;
 }
 
 const AddedRecord* TableView::find_added(uint32_t id) const {

@@ -18,7 +18,7 @@ namespace plow {
 class TableView {
  public:
   // Checks everything that later reads rely on: sizes, offsets, ids, that tries have no cycles, that strings
-  // are UTF-8, that hash tables have a free slot. REQUIRES that `table` stays. Errors (kInput): one of these
+  // are UTF-8. REQUIRES that `table` stays. Errors (kInput): one of these
   // does not hold.
   static Result<TableView> open(std::span<const std::byte> table);
 
@@ -50,8 +50,8 @@ class TableView {
   Result<std::span<const T>> section(SectionId id) const;
   template <class T>
   std::span<const T> section_unchecked(SectionId id) const;
-  bool valid_string(StringRef ref) const;
-  bool valid_text(StringRef ref) const;  // and UTF-8
+  bool valid_string(StringRef ref);
+  bool valid_text(StringRef ref);  // and UTF-8
   Status check_header() const;
   Status check_tokens();
   Status check_model();
@@ -61,6 +61,7 @@ class TableView {
   std::span<const std::byte> table_;
   const TableHeader* header_ = nullptr;
   std::span<const char> strings_;
+  uint64_t strings_left_ = 0;  // bytes that no checked string has used: in a table no two strings overlap
   std::span<const StringRef> tokens_;
   std::span<const uint8_t> token_flags_;
   std::span<const uint32_t> piece_slots_;

@@ -51,6 +51,7 @@ class WordCache {
 
   // Appends the ids of `piece` if it was seen before; else false, and add() is to follow.
   bool find(std::string_view piece, std::vector<uint32_t>& ids) {
+    entry_ = nullptr;
     if (entries_.empty() || piece.size() > kLongestWord) return false;
     entry_ = &entries_[XXH3_64bits(piece.data(), piece.size()) % kSlots];
     if (entry_->count == 0 || text_->piece(entry_->piece) != piece) return false;
@@ -181,20 +182,18 @@ Result<std::vector<uint32_t>> Tokenizer::encode(std::string_view text, const Enc
   }
   std::vector<uint32_t> ids;
   Encoder encoder(*state_, options.parse_special, ids);
-  if (!options.add_special_tokens) {
-    PLOW_TRY_STATUS(encoder.encode(text));
-    return ids;
-  }
-  std::vector<uint32_t> around;
   PLOW_TRY_STATUS(encoder.encode(text));
-  for (const uint32_t id : state_->table.post_template()) {
+  const auto around = state_->table.post_template();
+  if (around.size() == 1 && around[0] == kTemplateText) return ids;
+  std::vector<uint32_t> all;
+  for (const uint32_t id : around) {
     if (id == kTemplateText) {
-      around.insert(around.end(), ids.begin(), ids.end());
-    } else {
-      around.push_back(id);
+      all.insert(all.end(), ids.begin(), ids.end());
+    } else if (options.add_special_tokens) {
+      all.push_back(id);
     }
   }
-  return around;
+  return all;
 }
 
 std::string Tokenizer::decode(std::span<const uint32_t> ids, bool skip_special) const {

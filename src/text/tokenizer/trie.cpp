@@ -76,7 +76,8 @@ uint32_t TrieView::child(uint32_t node, uint8_t byte) const {
 std::pair<size_t, uint32_t> TrieView::longest_prefix(std::string_view text) const {
   std::pair<size_t, uint32_t> best = {0, kNoTrieValue};
   uint32_t node = kRoot;
-  for (size_t i = 0; i < text.size(); ++i) {
+  const size_t limit = std::min(text.size(), kMaxTriePieceBytes);
+  for (size_t i = 0; i < limit; ++i) {
     node = child(node, static_cast<uint8_t>(text[i]));
     if (node == kNoNode) break;
     if (nodes_[node].value != kNoTrieValue) best = {i + 1, nodes_[node].value};

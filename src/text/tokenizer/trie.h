@@ -11,6 +11,10 @@
 
 namespace plow {
 
+// The longest string that a trie holds, in bytes (sentencepiece pieces have at most a few dozen). Searching
+// costs text length times this.
+inline constexpr size_t kMaxTriePieceBytes = 1024;
+
 inline constexpr uint32_t kNoTrieValue = 0xffffffffu;
 
 struct TrieNode {

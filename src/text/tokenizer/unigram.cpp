@@ -44,7 +44,8 @@ Status UnigramModel::find_path(std::string_view piece, bool allow_control, std::
     const double so_far = best[begin].score;
     bool has_character = false;
     uint32_t node = TrieView::kRoot;
-    for (size_t end = begin; !trie_.empty() && end < piece.size();) {
+    const size_t limit = trie_.empty() ? begin : std::min(piece.size(), begin + kMaxTriePieceBytes);
+    for (size_t end = begin; end < limit;) {
       node = trie_.child(node, static_cast<uint8_t>(piece[end++]));
       if (node == TrieView::kNoNode) break;
       const uint32_t id = trie_.value(node);

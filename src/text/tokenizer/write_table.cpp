@@ -62,25 +62,31 @@ class TableBuilder {
   std::vector<std::byte> bytes_;
 };
 
-// At least twice as many slots as entries, so searches stay short.
-size_t hash_slots(size_t entries) { return std::bit_ceil(2 * entries + 1); }
+// At least half as many slots again as entries, so searches stay short.
+size_t hash_slots(size_t entries) { return std::bit_ceil(entries + entries / 2 + 1); }
+
+Error too_many_collisions() {
+  return input_error("the vocabulary fills the hash table so unevenly that it must have been made to");
+}
 
 // Every spelling that the model finds, each under the id it finds.
-std::vector<uint32_t> make_piece_slots(const Vocabulary& vocabulary) {
+Result<std::vector<uint32_t>> make_piece_slots(const Vocabulary& vocabulary) {
   std::vector<uint32_t> slots(hash_slots(vocabulary.size()), kNoToken);
   const size_t mask = slots.size() - 1;
   for (uint32_t id = 0; id < vocabulary.id_limit(); ++id) {
     if (!vocabulary.has(id) || vocabulary.find(vocabulary.piece(id)) != id) continue;
     const std::string& piece = vocabulary.piece(id);
     size_t slot = XXH3_64bits(piece.data(), piece.size()) & mask;
-    while (slots[slot] != kNoToken) slot = (slot + 1) & mask;
+    for (size_t probe = 1; slots[slot] != kNoToken; ++probe, slot = (slot + 1) & mask) {
+      if (probe == kMaxProbes) return too_many_collisions();
+    }
     slots[slot] = id;
   }
   return slots;
 }
 
 // A pair that occurs twice keeps its last rank, as in `tokenizers`.
-std::vector<MergeSlot> make_merge_slots(std::span<const Merge> merges) {
+Result<std::vector<MergeSlot>> make_merge_slots(std::span<const Merge> merges) {
   std::vector<MergeSlot> slots(hash_slots(merges.size()));
   const size_t mask = slots.size() - 1;
   uint32_t rank = 0;
@@ -89,7 +95,9 @@ std::vector<MergeSlot> make_merge_slots(std::span<const Merge> merges) {
     const auto is_other = [&](const MergeSlot& s) {
       return s.merged != kNoToken && (s.left != merge.left || s.right != merge.right);
     };
-    while (is_other(slots[slot])) slot = (slot + 1) & mask;
+    for (size_t probe = 1; is_other(slots[slot]); ++probe, slot = (slot + 1) & mask) {
+      if (probe == kMaxProbes) return too_many_collisions();
+    }
     slots[slot] = {merge.left, merge.right, rank++, merge.merged};
   }
   return slots;
@@ -216,13 +224,15 @@ Result<std::vector<std::byte>> write_table(const TokenizerDescription& descripti
   std::vector<MergeSlot> merges;
   std::vector<TrieNode> piece_trie;
   std::vector<double> scores;
-  if (model.kind == ModelKind::kBpe) merges = make_merge_slots(model.merges);
+  if (model.kind == ModelKind::kBpe) {
+    PLOW_TRY(merges, make_merge_slots(model.merges));
+  }
   if (model.kind == ModelKind::kUnigram) {
     PLOW_TRY(piece_trie, make_piece_trie(model));
     scores = model.scores;
     scores.resize(tokens.pieces.size());  // added tokens have none
   }
-  const std::vector<uint32_t> slots = make_piece_slots(model.vocabulary);
+  PLOW_TRY(const std::vector<uint32_t> slots, make_piece_slots(model.vocabulary));
 
   table.add<char>(SectionId::kStrings, strings.bytes());
   table.add<StringRef>(SectionId::kTokens, tokens.pieces);
