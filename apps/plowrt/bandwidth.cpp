@@ -114,7 +114,7 @@ Result<ReadBandwidth> measure_read_bandwidth(uint32_t threads, uint64_t memory_a
   std::sort(rates.begin(), rates.end());
   result.median = rates[rates.size() / 2];
   result.best = rates.back();
-  for (const ThreadTimes& t : times) result.own_core = std::max(result.own_core, bytes / t.best_cpu_seconds);
+  for (const ThreadTimes& t : times) result.own_core += bytes / t.best_cpu_seconds / threads;
   return result;
 }
 

@@ -10,8 +10,8 @@ namespace plow {
 struct ReadBandwidth {
   double median = 0;  // bytes a second, all threads together, by the wall clock
   double best = 0;
-  double own_core =
-      0;  // bytes a second of one thread's own CPU time, best: what a core gives when others leave it alone
+  // By a thread's own CPU time, the mean of the threads' best: what a core gives when others leave it alone.
+  double own_core = 0;
   uint64_t bytes_per_thread = 0;
 };
 

@@ -1,8 +1,8 @@
 #include "plowrt/sampling_options.h"
 
-#include <gtest/gtest.h>
-
 #include "plowrt/model.h"
+
+#include <gtest/gtest.h>
 
 namespace plow {
 namespace {
@@ -16,7 +16,8 @@ SamplingParams recommended(std::string_view generation_json) {
 TEST(GenerationJson, GreedyUnlessTheCheckpointAsksForSampling) {
   EXPECT_EQ(recommended("{}").flags, uint32_t{kSampleGreedy});
   EXPECT_EQ(recommended(R"({"temperature": 0.7, "top_p": 0.8})").flags, uint32_t{kSampleGreedy});
-  const SamplingParams p = recommended(R"({"do_sample": true, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.1})");
+  const SamplingParams p = recommended(
+      R"({"do_sample": true, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.1})");
   EXPECT_EQ(p.flags, 0u);
   EXPECT_FLOAT_EQ(p.temperature, 0.7f);
   EXPECT_FLOAT_EQ(p.top_p, 0.8f);
@@ -29,7 +30,8 @@ TEST(GenerationJson, HoldsTheTokensThatEndAnAnswer) {
 }
 
 TEST(GenerationJson, RefusesWhatPlowcDoesNotWrite) {
-  for (const char* text : {"", "[]", "{", R"({"eos_token_ids": ["a"]})", R"({"eos_token_ids": [-1]})", R"({"eos_token_ids": [4294967296]})"}) {
+  for (const char* text : {"", "[]", "{", R"({"eos_token_ids": ["a"]})", R"({"eos_token_ids": [-1]})",
+                           R"({"eos_token_ids": [4294967296]})"}) {
     EXPECT_FALSE(parse_generation_json(text).ok()) << text;
   }
 }
@@ -57,9 +59,19 @@ TEST(Sampling, EveryRunHasAnotherSeedUnlessOneIsGiven) {
 
 TEST(Sampling, RefusesWhatIsOutOfRangeOrNoNumber) {
   SamplingOptions options;
-  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"temperature", "-1"}, {"temperature", "nan"}, {"temperature", "1x"}, {"temperature", ""}, {"top-p", "0"}, {"top-p", "1.01"},
-           {"top-k", "2.5"}, {"min-p", "2"}, {"repetition-penalty", "0"}, {"presence-penalty", "3"}, {"seed", "1.5"}, {"seed", "-1"}}) {
+  for (const auto& [name, value] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"temperature", "-1"},
+                                                                  {"temperature", "nan"},
+                                                                  {"temperature", "1x"},
+                                                                  {"temperature", ""},
+                                                                  {"top-p", "0"},
+                                                                  {"top-p", "1.01"},
+                                                                  {"top-k", "2.5"},
+                                                                  {"min-p", "2"},
+                                                                  {"repetition-penalty", "0"},
+                                                                  {"presence-penalty", "3"},
+                                                                  {"seed", "1.5"},
+                                                                  {"seed", "-1"}}) {
     EXPECT_FALSE(set_sampling(options, name, value).ok()) << name << " " << value;
   }
   EXPECT_FALSE(set_sampling(options, "top_k", "5").ok());

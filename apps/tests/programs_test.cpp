@@ -181,16 +181,19 @@ TEST(Compile, AFullDiskIsFoundBeforeTheWorkAndLeavesNothing) {
 
 // ---- an answer that is stopped
 
-// Waits until the program catches SIGINT (bit 2 of SigCgt in /proc/PID/status, proc(5)), and sends it.
+// Whether the program has a handler for SIGINT by now (bit 2 of SigCgt in /proc/PID/status, proc(5)).
+bool catches_interrupts(int pid) {
+  const std::string status = read_file(fmt::format("/proc/{}/status", pid));
+  const size_t at = status.find("SigCgt:");
+  return at != std::string::npos &&
+         (std::stoull(status.substr(at + 7), nullptr, 16) & (1u << (SIGINT - 1))) != 0;
+}
+
+// Sends SIGINT as soon as the program catches it.
 void interrupt(int pid) {
-  for (int i = 0; i < 20000; ++i) {
-    const std::string status = read_file(fmt::format("/proc/{}/status", pid));
-    const size_t at = status.find("SigCgt:");
-    if (at != std::string::npos &&
-        (std::stoull(status.substr(at + 7), nullptr, 16) & (1u << (SIGINT - 1))) != 0)
-      break;
+  for (int i = 0; i < 20000 && !catches_interrupts(pid); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  EXPECT_TRUE(catches_interrupts(pid)) << "the program does not catch SIGINT";
   ::kill(pid, SIGINT);
 }
 

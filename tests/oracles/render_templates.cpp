@@ -1,19 +1,21 @@
-// Renders every template of a list with every conversation of a list, for tools/compare_templates.py, which does the same
-// with jinja2 and compares.
+// Renders every template of a list with every conversation of a list, for tools/compare_templates.py, which
+// does the same with jinja2 and compares.
 //
 //   render_templates JOBS.json RESULTS.json
 //
-// JOBS.json: {"templates": [path, ...], "inputs": [input, ...]}, an input as in chat_input_json.h. RESULTS.json: for each template
-// a list with one result for each input: {"segments": [[text, trusted], ...]} or {"error": message}.
+// JOBS.json: {"templates": [path, ...], "inputs": [input, ...]}, an input as in chat_input_json.h.
+// RESULTS.json: for each template a list with one result for each input: {"segments": [[text, trusted], ...]}
+// or {"error": message}.
+#include "base/mapped_file.h"
+#include "text/chat_template/chat_input_json.h"
+#include "text/chat_template/chat_template.h"
+
 #include <boost/json.hpp>
+
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <sstream>
-
-#include "base/mapped_file.h"
-#include "text/chat_template/chat_input_json.h"
-#include "text/chat_template/chat_template.h"
 
 namespace {
 
@@ -23,7 +25,8 @@ json::object render(const plow::ChatTemplate& chat_template, const plow::ChatInp
   const auto segments = chat_template.render_segments(input);
   if (!segments.ok()) return {{"error", segments.error().message}};
   json::array parts;
-  for (const plow::PromptSegment& segment : *segments) parts.push_back(json::array{segment.text, segment.trusted});
+  for (const plow::PromptSegment& segment : *segments)
+    parts.push_back(json::array{segment.text, segment.trusted});
   return {{"segments", std::move(parts)}};
 }
 

@@ -99,6 +99,7 @@ Value round(Runtime& rt, const Value& self, Arguments& args) {
   // func(value * (10**precision)) / (10**precision), where func gives an integer.
   const Value scale = binary(rt, Operator::kPower, integer(10), integer(precision));
   const double scaled = as_real(binary(rt, Operator::kMultiply, self, scale));
+  if (as_real(scale) == 0) fail("float division by zero");
   if (!std::isfinite(scaled)) fail("cannot round what is not finite");
   return real((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / as_real(scale), self.data);
 }

@@ -219,8 +219,9 @@ Value batch(Runtime& rt, const Value& self, Arguments& args) {
     }
     current.push_back(item);
   }
-  const int64_t missing = size - static_cast<int64_t>(current.size());
+  const int64_t missing = std::max<int64_t>(size, 0) - static_cast<int64_t>(current.size());
   if (!current.empty() && missing > 0 && args.has(1) && !args[1].is(Kind::kNone)) {
+    rt.budget.touch(static_cast<uint64_t>(missing));  // which also keeps the product below from overflowing
     rt.budget.memory(static_cast<uint64_t>(missing) * sizeof(Value));
     current.insert(current.end(), static_cast<size_t>(missing), args[1]);
   }

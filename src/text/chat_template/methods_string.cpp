@@ -300,7 +300,8 @@ Value center(Runtime& rt, const Value& self, Arguments& args) {
 
 Value zfill(Runtime& rt, const Value& self, Arguments& args) {
   const Text& text = text_of(rt, self);
-  const int64_t zeros = std::max<int64_t>(0, need_integer(rt, args[0], "the width") - text.n_chars);
+  const int64_t zeros =
+      std::max<int64_t>(text.n_chars, need_integer(rt, args[0], "the width")) - text.n_chars;
   const size_t sign = text.bytes.starts_with('-') || text.bytes.starts_with('+') ? 1 : 0;
   TextBuilder out(rt.budget);
   out.add(text, 0, sign);

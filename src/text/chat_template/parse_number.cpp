@@ -80,7 +80,8 @@ std::optional<double> parse_real(std::string_view text) {
   }
   if (equals_ignoring_case(digits, "nan")) return std::numeric_limits<double>::quiet_NaN();
   std::string plain;
-  if (digits.empty() || digits.find_first_not_of("0123456789.eE+-_") != std::string_view::npos ||
+  if (digits.empty() || digits[0] == '-' || digits[0] == '+' ||
+      digits.find_first_not_of("0123456789.eE+-_") != std::string_view::npos ||
       !drop_underscores(digits, plain)) {
     return std::nullopt;
   }

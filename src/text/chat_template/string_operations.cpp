@@ -120,7 +120,7 @@ std::vector<ByteRange> split_lines(Runtime& rt, const Text& text, bool with_last
 }
 
 Value justify(Runtime& rt, const Text& text, int64_t width, char fill, Justify side) {
-  const int64_t padding = std::max<int64_t>(0, width - text.n_chars);
+  const int64_t padding = std::max<int64_t>(0, std::max<int64_t>(0, width) - text.n_chars);
   // str.center puts the odd one to the left when the width is odd.
   const int64_t left = side == Justify::kLeft    ? 0
                        : side == Justify::kRight ? padding
