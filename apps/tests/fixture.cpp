@@ -1,11 +1,11 @@
 #include "tests/fixture.h"
 
 #include "abi/header.h"
+#include "base/testing/temp_dir.h"
 #include "bundle/bundle.h"
 #include "tests/tiny_checkpoint.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstring>
 #include <regex>
@@ -49,8 +49,6 @@ void reseal(const fs::path& model, Change change) {
 class Fixture {
  public:
   Fixture() {
-    std::string pattern = (fs::temp_directory_path() / "plow-apps-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
     write_tiny_checkpoint(folder_ / "tiny");
     write_tiny_checkpoint(folder_ / "no-chat", {.chat_template = false});
     break_checkpoints();
@@ -62,13 +60,6 @@ class Fixture {
     write_file(folder_ / "not-utf8.txt", "caf\xe9");
     write_file(folder_ / "long.txt", std::string(500, 'a'));
   }
-  ~Fixture() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  Fixture(const Fixture&) = delete;
-  Fixture& operator=(const Fixture&) = delete;
-
   const fs::path& folder() const { return folder_; }
 
  private:
@@ -131,7 +122,8 @@ class Fixture {
                "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}");
   }
 
-  fs::path folder_;
+  TempDir scratch_;
+  const fs::path& folder_ = scratch_.path();
 };
 
 }  // namespace

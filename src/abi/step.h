@@ -55,6 +55,18 @@ enum class StepColumn : uint32_t {
   kSampled = 4,     // Sampled[S], written by Sample
 };
 
+// The column's name in texts; null for a number that no column has.
+constexpr const char* step_column_name(StepColumn column) {
+  switch (column) {
+    case StepColumn::kTokenIds: return "token_ids";
+    case StepColumn::kPositions: return "positions";
+    case StepColumn::kRowSlots: return "row_slots";
+    case StepColumn::kSampleRows: return "sample_rows";
+    case StepColumn::kSampled: return "sampled";
+  }
+  return nullptr;
+}
+
 // Pointers are device-visible addresses. REQUIRES (the runtime asserts all of it before it rings): spans tile the rows; every block
 // that a row may touch is in its block table; positions are below max_context; n_steps > 1 only when every span has one row and
 // every row is sampled.

@@ -11,25 +11,13 @@
 #include "base/float16.h"
 #include "base/mapped_file.h"
 #include "base/staged_directory.h"
+#include "base/testing/temp_dir.h"
 #include "base/text_table.h"
 
 namespace plow {
 namespace {
 
 namespace fs = std::filesystem;
-
-class TempDir {
- public:
-  TempDir() {
-    std::string pattern = (fs::temp_directory_path() / "plow-base-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TempDir() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 Result<int> half(int value) {
   if (value % 2 != 0) return input_error("odd");

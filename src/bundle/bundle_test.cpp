@@ -1,11 +1,11 @@
 #include "bundle/bundle.h"
 
 #include "abi/step.h"
+#include "base/testing/temp_dir.h"
 #include "bundle/disassemble.h"
 #include "bundle/testing/tables.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -139,8 +139,8 @@ TEST(Bundle, SameTablesGiveTheSameBytesAndBytesGiveTheTablesBack) {
 }
 
 TEST(Bundle, OpensAFileAndNamesItWhenItIsWrong) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "plow-bundle-XXXXXX").string();
-  const std::filesystem::path directory = ::mkdtemp(pattern.data());
+  const TempDir scratch;
+  const std::filesystem::path& directory = scratch.path();
   auto bytes = serialise_bundle(small_bundle());
   const auto write = [&] {
     std::ofstream(directory / "model.pkt", std::ios::binary)
@@ -158,7 +158,6 @@ TEST(Bundle, OpensAFileAndNamesItWhenItIsWrong) {
   ASSERT_FALSE(cut.ok());
   EXPECT_NE(cut.error().message.find("model.pkt: the bundle should have"), std::string::npos)
       << cut.error().message;
-  std::filesystem::remove_all(directory);
 }
 
 TEST(Bundle, EveryCutAndEveryFlippedBitIsAnError) {

@@ -11,22 +11,6 @@ std::string format_rows(Rows rows, uint32_t count) {
   return rows == Rows::kFixed ? fmt::format("{}", count) : std::string(rows_name(rows));
 }
 
-const char* step_column_name(uint64_t column) {
-  switch (static_cast<StepColumn>(column)) {
-    case StepColumn::kTokenIds:
-      return "token_ids";
-    case StepColumn::kPositions:
-      return "positions";
-    case StepColumn::kRowSlots:
-      return "row_slots";
-    case StepColumn::kSampleRows:
-      return "sample_rows";
-    case StepColumn::kSampled:
-      return "sampled";
-  }
-  return "?";
-}
-
 std::string format_place(const TensorEntry& tensor) {
   switch (tensor.space) {
     case Space::kTape:
@@ -36,7 +20,7 @@ std::string format_place(const TensorEntry& tensor) {
     case Space::kKv:
       return fmt::format("kv{}+{:#x}", tensor.kv_group, tensor.offset);
     case Space::kStep:
-      return fmt::format("step.{}", step_column_name(tensor.offset));
+      return fmt::format("step.{}", step_column_name(static_cast<StepColumn>(tensor.offset)));
   }
   return "?";
 }

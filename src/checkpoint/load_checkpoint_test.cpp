@@ -9,7 +9,7 @@ namespace {
 
 using testing_files::raw;
 using testing_files::safetensors;
-using testing_files::TempDir;
+using testing_files::FilesDir;
 
 // A file of BF16 vectors of two values; value j of the tensor at place k is 16 * k + j.
 std::string shard(std::initializer_list<const char*> names) {
@@ -25,7 +25,7 @@ std::string shard(std::initializer_list<const char*> names) {
 }
 
 TEST(LoadCheckpoint, ReadsAFolderWithOneFile) {
-  const TempDir dir;
+  const FilesDir dir;
   dir.write("config.json", R"({"model_type":"x"})");
   dir.write("generation_config.json", R"({"eos_token_id":2})");
   dir.write("model.safetensors", shard({"b", "a"}));
@@ -44,7 +44,7 @@ TEST(LoadCheckpoint, ReadsAFolderWithOneFile) {
 }
 
 TEST(LoadCheckpoint, ReadsShardsByTheirIndex) {
-  const TempDir dir;
+  const FilesDir dir;
   dir.write("config.json", "{}");
   dir.write("one.safetensors", shard({"z", "b"}));
   dir.write("two.safetensors", shard({"a"}));
@@ -64,7 +64,7 @@ TEST(LoadCheckpoint, ReadsShardsByTheirIndex) {
 }
 
 TEST(LoadCheckpoint, KeepsItsSpansWhenItIsMoved) {
-  const TempDir dir;
+  const FilesDir dir;
   dir.write("config.json", "{}");
   dir.write("model.safetensors", shard({"a"}));
   Checkpoint moved = load_checkpoint(dir.path()).value();
@@ -128,7 +128,7 @@ TEST(LoadCheckpoint, RefusesFoldersThatDoNotFitTogether) {
       {{{"config.json", "{}"}, {index, map(R"("a":"s1")")}, {"s1", "garbage"}}, "s1: 7 bytes are too few"},
   };
   for (const auto& refusal : cases) {
-    const TempDir dir;
+    const FilesDir dir;
     for (const auto& [name, bytes] : refusal.files) dir.write(name, bytes);
     const auto checkpoint = load_checkpoint(dir.path());
     ASSERT_FALSE(checkpoint.ok()) << refusal.message;
@@ -138,7 +138,7 @@ TEST(LoadCheckpoint, RefusesFoldersThatDoNotFitTogether) {
 }
 
 TEST(LoadCheckpoint, SaysWhatAPathIsNot) {
-  const TempDir dir;
+  const FilesDir dir;
   EXPECT_NE(load_checkpoint(std::string(5000, 'a')).error().message.find("File name too long"),
             std::string::npos);
   EXPECT_NE(load_checkpoint(dir.path() / "none").error().message.find("no such file or folder"),

@@ -1,5 +1,5 @@
 #include "graph/graph.h"
-#include "graph/graph_text.h"
+#include "abi/step.h"
 #include "graph/op_def.h"
 
 namespace plow {

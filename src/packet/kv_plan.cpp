@@ -1,6 +1,7 @@
 #include "packet/kv_plan.h"
 
 #include "base/check.h"
+#include "isa/x86_64/geometry.h"
 
 namespace plow {
 
@@ -10,7 +11,7 @@ constexpr uint64_t kKvAlignment = 64;  // a layer of a block begins at a cache l
 
 uint32_t kv_block_tokens(Isa isa) {
   switch (isa) {
-    case Isa::kX86_64: return 16;
+    case Isa::kX86_64: return x86_64::kKvBlockTokens;
   }
   PLOW_CHECK(false, "no block size for ISA {}", static_cast<uint32_t>(isa));
   __builtin_unreachable();

@@ -65,15 +65,11 @@ Batch next_batch(const Engine& engine, std::vector<Feed>& feeds, uint32_t chunk)
 }  // namespace
 
 TestBundle::TestBundle(CompileOptions options) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "plow-e2e-XXXXXX").string();
-  folder_ = ::mkdtemp(pattern.data());
-  path_ = folder_ / "bundle";
+  path_ = folder_.path() / "bundle";
   options.out = path_;
   Silent silent;
   must(compile_model(options, silent));
 }
-
-TestBundle::~TestBundle() { std::filesystem::remove_all(folder_); }
 
 Engine TestBundle::engine(IsaLevel isa) const {
   EngineOptions options;

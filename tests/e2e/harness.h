@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/temp_dir.h"
 #include "compile/pipeline.h"
 #include "golden.h"
 #include "runtime/engine.h"
@@ -16,15 +17,13 @@ class TestBundle {
  public:
   // Throws std::runtime_error with the compiler's message: the tests that use it cannot go on.
   explicit TestBundle(CompileOptions options);
-  ~TestBundle();
-  TestBundle(const TestBundle&) = delete;
-  TestBundle& operator=(const TestBundle&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   Engine engine(IsaLevel isa = IsaLevel::kAuto) const;
 
  private:
-  std::filesystem::path folder_, path_;
+  TempDir folder_;
+  std::filesystem::path path_;
 };
 
 // Logits of one sequence by position.

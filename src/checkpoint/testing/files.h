@@ -1,11 +1,9 @@
 // Files for tests: builders that can also build wrong ones, and folders that vanish. For *_test.cpp only.
 #pragma once
 
+#include "base/testing/temp_dir.h"
 #include "checkpoint/gguf.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -16,24 +14,13 @@
 
 namespace plow::testing_files {
 
-class TempDir {
+// A folder for files that a test writes.
+class FilesDir : public TempDir {
  public:
-  TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "plow-checkpoint-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  ~TempDir() { std::filesystem::remove_all(path_); }
-
-  const std::filesystem::path& path() const { return path_; }
   std::filesystem::path write(const std::string& name, std::string_view bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-    return path_ / name;
+    std::ofstream(path() / name, std::ios::binary) << bytes;
+    return path() / name;
   }
-
- private:
-  std::filesystem::path path_;
 };
 
 inline std::string read_file(const std::filesystem::path& path) {
