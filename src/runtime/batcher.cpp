@@ -65,6 +65,10 @@ void Batcher::cancel(uint64_t id) {
   }
 }
 
+void Batcher::cancel_all() {
+  while (!idle()) cancel(running_.empty() ? waiting_.front().id : running_.front().id);
+}
+
 uint32_t Batcher::unfed(const Sequence& sequence) const {
   return static_cast<uint32_t>(sequence.tokens.size()) - engine_.position(sequence.slot);
 }

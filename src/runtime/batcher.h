@@ -70,6 +70,7 @@ class Batcher {
   void add(uint64_t id, AnswerRequest request);
   // Ends the answer with kCancelled; nothing happens when it ended before.
   void cancel(uint64_t id);
+  void cancel_all();
 
   bool idle() const { return running_.empty() && waiting_.empty(); }
   // Runs one step (or one run of several) and tells what came. REQUIRES !idle().
