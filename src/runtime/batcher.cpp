@@ -242,6 +242,10 @@ BatchCounts Batcher::counts() const {
   BatchCounts counts = counts_;
   counts.running = static_cast<uint32_t>(running_.size());
   counts.waiting = static_cast<uint32_t>(waiting_.size());
+  for (uint32_t g = 0; g < engine_.bundle().kv_groups().size(); ++g) {
+    counts.free_blocks += engine_.free_blocks(g);
+    counts.blocks += engine_.n_blocks(g);
+  }
   return counts;
 }
 

@@ -54,6 +54,7 @@ struct BatchCounts {
   uint64_t prompt_tokens = 0;  // fed, what was fed again after a preemption included
   uint64_t answer_tokens = 0;
   uint64_t preemptions = 0;
+  uint64_t free_blocks = 0, blocks = 0;  // of the cache, over all KV groups
 };
 
 class Batcher {

@@ -13,20 +13,29 @@ Dispatcher::Dispatcher(Engine engine, const DispatchOptions& options)
   thread_ = std::thread([this] { loop(); });
 }
 
-Dispatcher::~Dispatcher() {
+Dispatcher::~Dispatcher() { stop(); }
+
+void Dispatcher::stop() {
   {
     const std::lock_guard lock(mutex_);
     mail_.stop = true;
     status_.draining = true;
   }
   mail_came_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
-std::variant<uint64_t, Refused> Dispatcher::ask(AnswerRequest request) {
-  if (const Status status = batcher_.check(request); !status.ok())
-    return Refused{Refusal::kInvalid, status.error().message};
-  uint64_t id = 0;
+std::variant<std::vector<uint64_t>, Refused> Dispatcher::ask(std::vector<AnswerRequest> requests) {
+  for (const AnswerRequest& request : requests) {
+    if (const Status status = batcher_.check(request); !status.ok())
+      return Refused{Refusal::kInvalid, status.error().message};
+  }
+  const size_t most = size_t{queue_} + engine_.n_slots();
+  if (requests.size() > most) {
+    return Refused{Refusal::kInvalid,
+                   fmt::format("{} answers were asked for at once; {} can run and wait here.", requests.size(), most)};
+  }
+  std::vector<uint64_t> ids;
   {
     const std::lock_guard lock(mutex_);
     if (status_.draining) {
@@ -34,17 +43,19 @@ std::variant<uint64_t, Refused> Dispatcher::ask(AnswerRequest request) {
     }
     const size_t waiting = status_.counts.waiting + mail_.asked.size();
     const size_t places = engine_.n_slots() - std::min(engine_.n_slots(), status_.counts.running);
-    if (waiting >= queue_ + places) {
+    if (waiting + requests.size() > queue_ + places) {
       return Refused{Refusal::kQueueFull,
                      fmt::format("{} requests run and {} wait, which is all that may wait. Try again later.",
                                  status_.counts.running, waiting)};
     }
-    id = next_id_++;
-    mail_.asked.push_back({id, std::move(request)});
+    for (AnswerRequest& request : requests) {
+      ids.push_back(next_id_++);
+      mail_.asked.push_back({ids.back(), std::move(request)});
+    }
     idle_ = false;
   }
   mail_came_.notify_one();
-  return id;
+  return ids;
 }
 
 void Dispatcher::cancel(uint64_t id) {

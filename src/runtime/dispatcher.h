@@ -43,21 +43,25 @@ struct DispatchStatus {
 class Dispatcher {
  public:
   Dispatcher(Engine engine, const DispatchOptions& options);
-  // Cancels what is left and returns when all on_end were called.
+  // stop().
   ~Dispatcher();
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
 
   const Engine& engine() const { return engine_; }  // for what never changes: vocab(), context(), ...
 
-  // The id of the accepted answer, whose callbacks run on the dispatcher's thread.
-  std::variant<uint64_t, Refused> ask(AnswerRequest request);
+  // The ids of the accepted answers, whose callbacks run on the dispatcher's thread. Either all are accepted
+  // or none.
+  std::variant<std::vector<uint64_t>, Refused> ask(std::vector<AnswerRequest> requests);
   // Takes effect before the next step; nothing happens when the answer ended before.
   void cancel(uint64_t id);
 
   // Takes no more; returns when all that was accepted has ended, or false at the deadline with what is left
   // still running.
   bool drain(std::chrono::steady_clock::time_point deadline);
+
+  // Takes no more, cancels what is left and returns when all on_end were called. Not from a callback.
+  void stop();
 
   DispatchStatus status() const;
 

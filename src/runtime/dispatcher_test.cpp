@@ -30,8 +30,8 @@ class DispatcherTest : public testing::Test {
     return request;
   }
   // Asks, and promises the answer.
-  static std::pair<std::variant<uint64_t, Refused>, std::future<Answer>> ask(Dispatcher& dispatcher,
-                                                                             AnswerRequest request) {
+  static std::pair<std::variant<std::vector<uint64_t>, Refused>, std::future<Answer>> ask(
+      Dispatcher& dispatcher, AnswerRequest request) {
     auto promise = std::make_shared<std::promise<Answer>>();
     auto answer = std::make_shared<Answer>();
     request.on_token = [answer](uint32_t token, float) { answer->tokens.push_back(token); };
@@ -40,7 +40,7 @@ class DispatcherTest : public testing::Test {
       promise->set_value(*answer);
     };
     auto future = promise->get_future();
-    return {dispatcher.ask(std::move(request)), std::move(future)};
+    return {dispatcher.ask({std::move(request)}), std::move(future)};
   }
 
   const TinyModel model_;
@@ -110,7 +110,7 @@ TEST_F(DispatcherTest, ACancelledAnswerAndThoseLeftAtTheEndAreTold) {
   {
     Dispatcher dispatcher(engine(), {});
     auto cancelled = ask(dispatcher, request(1, 145));
-    dispatcher.cancel(std::get<uint64_t>(cancelled.first));
+    dispatcher.cancel(std::get<std::vector<uint64_t>>(cancelled.first)[0]);
     EXPECT_EQ(cancelled.second.get().end.reason, EndReason::kCancelled);
     left = ask(dispatcher, request(2, 145)).second;
   }
@@ -120,9 +120,38 @@ TEST_F(DispatcherTest, ACancelledAnswerAndThoseLeftAtTheEndAreTold) {
 TEST_F(DispatcherTest, AnInvalidRequestIsRefusedBeforeItIsQueued) {
   Dispatcher dispatcher(engine(), {});
   AnswerRequest empty;
-  const auto refused = dispatcher.ask(std::move(empty));
+  const auto refused = dispatcher.ask({std::move(empty)});
   ASSERT_TRUE(std::holds_alternative<Refused>(refused));
   EXPECT_EQ(std::get<Refused>(refused).why, Refusal::kInvalid);
+}
+
+TEST_F(DispatcherTest, SeveralAreAcceptedTogetherOrNotAtAll) {
+  DispatchOptions options;
+  options.queue = 2;
+  Dispatcher dispatcher(engine(), options);
+  const auto ask_for = [&](size_t n) {
+    std::vector<AnswerRequest> requests(n);
+    for (AnswerRequest& one : requests) one = request(1, 140);
+    return dispatcher.ask(std::move(requests));
+  };
+  ASSERT_EQ(std::get<std::vector<uint64_t>>(ask_for(4)).size(), 4u);
+  const auto full = ask_for(2);
+  ASSERT_TRUE(std::holds_alternative<Refused>(full));
+  EXPECT_EQ(std::get<Refused>(full).why, Refusal::kQueueFull);
+  EXPECT_EQ(dispatcher.status().counts.running + dispatcher.status().counts.waiting, 4u);
+  // More than can ever run and wait would be refused again.
+  const auto never = ask_for(TinyModel::kSlots + 3);
+  ASSERT_TRUE(std::holds_alternative<Refused>(never));
+  EXPECT_EQ(std::get<Refused>(never).why, Refusal::kInvalid);
+}
+
+TEST_F(DispatcherTest, AStoppedDispatcherHasToldAllEnds) {
+  Dispatcher dispatcher(engine(), {});
+  auto left = ask(dispatcher, request(2, 145));
+  dispatcher.stop();
+  ASSERT_EQ(left.second.wait_for(0s), std::future_status::ready);
+  EXPECT_EQ(left.second.get().end.reason, EndReason::kCancelled);
+  EXPECT_TRUE(std::holds_alternative<Refused>(ask(dispatcher, request(2, 5)).first));
 }
 
 }  // namespace
