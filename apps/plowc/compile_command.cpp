@@ -134,7 +134,7 @@ class Reporter : public ProgressSink {
            {"checkpoint_bytes", s.checkpoint_bytes},
            {"tape_bytes", s.tape_bytes},
            {"declared_context", s.declared_context},
-           {"max_context", options_.max_context},
+           {"max_context", s.max_context},
            {"max_slots", options_.max_slots},
            {"workers", options_.n_workers},
            {"memory_bytes", s.memory.total()},
@@ -153,7 +153,7 @@ class Reporter : public ProgressSink {
          fmt::format("{}, on the device {}", bytes_text(s.checkpoint_bytes), bytes_text(s.tape_bytes)));
     line("target", fmt::format("{}, {} workers", isa_name(options_.isa), options_.n_workers));
     line("context", fmt::format("{} tokens of {} that the checkpoint declares, {} sequences at once",
-                                options_.max_context, s.declared_context, options_.max_slots));
+                                s.max_context, s.declared_context, options_.max_slots));
     line("memory", fmt::format("{}: weights {}, KV cache {} ({}), activations and the rest {}",
                                bytes_text(s.memory.total()), bytes_text(s.memory.weights),
                                bytes_text(s.memory.kv), dtype_name(options_.kv_dtype),
