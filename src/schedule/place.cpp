@@ -9,13 +9,6 @@ namespace plow {
 
 namespace {
 
-// The step that a program is placed for: one row for a program of few rows, all for one of many.
-StepSize typical_step(const ProgramShape& shape) {
-  StepSize size;
-  if (shape.max_rows > shape.token_row_tile) size.tokens = shape.max_rows;
-  return size;
-}
-
 class Placer {
  public:
   Placer(const OpGraph& graph, const TileGraph& tiles, const Part& part, uint32_t n_workers)
@@ -95,7 +88,9 @@ class Placer {
     task.row_first = row_first;
     task.row_stride = row_stride;
     task.start_ns = start_ns(op, worker);
-    task.end_ns = task.start_ns + load_ns(part_, share_of(loads_[op], share));
+    Surroundings around;
+    if (loads_[op].products.value > 0) around.remote = (n_workers_ - 1.0) / n_workers_;
+    task.end_ns = task.start_ns + load_time(part_, share_of(loads_[op], share), around).value;
     free_ns_[worker] = task.end_ns;
     result_.tasks_of_op[op].push_back(static_cast<uint32_t>(result_.tasks.size()));
     result_.tasks.push_back(task);
@@ -144,6 +139,12 @@ uint32_t max_row_tiles(const ProgramShape& shape, Rows rows) {
   if (rows == Rows::kTokens) return (shape.max_rows + shape.token_row_tile - 1) / shape.token_row_tile;
   if (rows == Rows::kSamples) return (shape.max_samples + shape.sample_row_tile - 1) / shape.sample_row_tile;
   return 1;
+}
+
+StepSize typical_step(const ProgramShape& shape) {
+  StepSize size;
+  if (shape.max_rows > shape.token_row_tile) size.tokens = shape.max_rows, size.context = 0;
+  return size;
 }
 
 Placement place_tasks(const OpGraph& graph, const TileGraph& tiles, const Part& part, uint32_t n_workers) {
