@@ -34,7 +34,8 @@ struct CounterState {
 
 class Replay {
  public:
-  Replay(const OpGraph& graph, const TileGraph& tiles, const Schedule& schedule, const Part& part, const StepSize& size)
+  Replay(const OpGraph& graph, const TileGraph& tiles, const Schedule& schedule, const Part& part,
+         const StepSize& size)
       : graph_(graph), tiles_(tiles), schedule_(schedule), part_(part), size_(size), hop_(wait_ns(part)) {}
 
   Prediction run() {
@@ -48,7 +49,8 @@ class Replay {
       for (uint32_t w = 0; w < schedule_.n_workers; ++w) moved |= advance(w);
     }
     for (uint32_t w = 0; w < schedule_.n_workers; ++w) {
-      PLOW_CHECK(queues_[w].next == schedule_.task_begin[w + 1], "worker {} of a verified schedule is stuck", w);
+      PLOW_CHECK(queues_[w].next == schedule_.task_begin[w + 1], "worker {} of a verified schedule is stuck",
+                 w);
       result_.step = std::max(result_.step, queues_[w].now);
     }
     result_.step += Nanoseconds(part_[Figure::kStep]);
@@ -63,15 +65,21 @@ class Replay {
     Nanoseconds now;
   };
 
-  double rows_of(Rows kind) const { return kind == Rows::kTokens ? size_.tokens : kind == Rows::kSamples ? size_.samples : 1; }
+  double rows_of(Rows kind) const {
+    return kind == Rows::kTokens ? size_.tokens : kind == Rows::kSamples ? size_.samples : 1;
+  }
   uint32_t row_tile_rows(Rows kind) const {
-    return kind == Rows::kTokens ? tiles_.shape.token_row_tile : kind == Rows::kSamples ? tiles_.shape.sample_row_tile : 1;
+    return kind == Rows::kTokens    ? tiles_.shape.token_row_tile
+           : kind == Rows::kSamples ? tiles_.shape.sample_row_tile
+                                    : 1;
   }
   uint32_t row_tiles(Rows kind) const {
     const double tile = row_tile_rows(kind);
     return static_cast<uint32_t>((rows_of(kind) + tile - 1) / tile);
   }
-  Rows rows_kind(const Task& task) const { return task.op.valid() ? tiles_.ops[task.op.value].row_kind : Rows::kFixed; }
+  Rows rows_kind(const Task& task) const {
+    return task.op.valid() ? tiles_.ops[task.op.value].row_kind : Rows::kFixed;
+  }
 
   // The share of a task's inputs that other workers wrote. Its first tile stands for all.
   void find_remote_inputs() {
@@ -92,7 +100,8 @@ class Replay {
           const uint32_t first = std::max(edge.first, producer.first_tile);
           const uint32_t end = std::min(edge.first + edge.count, producer.first_tile + producer.n_tiles);
           if (first >= end) continue;
-          const double columns = double{1} * (end - first) * tiles_.ops[edge.producer.value].tile_cols / producer.row_stride;
+          const double columns =
+              double{1} * (end - first) * tiles_.ops[edge.producer.value].tile_cols / producer.row_stride;
           all += columns;
           if (producer.worker != task.worker) remote += columns;
         }
@@ -103,7 +112,8 @@ class Replay {
 
   void find_working_set() {
     for (const TileOp& op : tiles_.ops) {
-      if (rows_of(op.row_kind) > 0) working_set_ += node_load(graph_, op.from, {1, 1, size_.context, 1}).weights;
+      if (rows_of(op.row_kind) > 0)
+        working_set_ += node_load(graph_, op.from, {1, 1, size_.context, 1}).weights;
     }
     working_set_ = working_set_ * (1.0 / schedule_.n_workers);
   }
@@ -162,14 +172,16 @@ class Replay {
     StepSize size = size_;
     (op.row_kind == Rows::kTokens ? size.tokens : size.samples) = rows;
     if (op.row_kind == Rows::kTokens) {
-      // Rows are spread evenly over the sequences; of one sequence, later row tiles have the earlier before them.
+      // Rows are spread evenly over the sequences; of one sequence, later row tiles have the earlier before
+      // them.
       size.sequences = std::max(1.0, size_.sequences * rows / size_.tokens);
       if (size_.sequences <= 1) size.context += before;
     }
     const Load load = share_of(node_load(graph_, op.from, size), double{1} * task.n_tiles / op.n_tiles);
     Surroundings around;
     around.working_set = row_tile == task.row_first ? working_set_ : load.weights;
-    around.streaming = schedule_.n_workers > 1 ? (pieces_[task.op.value] - 1.0) / (schedule_.n_workers - 1.0) : 0;
+    around.streaming =
+        schedule_.n_workers > 1 ? (pieces_[task.op.value] - 1.0) / (schedule_.n_workers - 1.0) : 0;
     around.remote = remote_[index];
     return load_time(part_, load, around);
   }
@@ -190,8 +202,8 @@ class Replay {
 
 }  // namespace
 
-Prediction predict_step(const OpGraph& graph, const TileGraph& tiles, const Schedule& schedule, const Part& part,
-                        const StepSize& size) {
+Prediction predict_step(const OpGraph& graph, const TileGraph& tiles, const Schedule& schedule,
+                        const Part& part, const StepSize& size) {
   return Replay(graph, tiles, schedule, part, size).run();
 }
 
