@@ -197,7 +197,7 @@ class Calibrator {
   }
 
   Status products() {
-    constexpr uint64_t kNear = 128 << 10, kMiddle = 4 << 20, kFar = 64 << 20;
+    constexpr uint64_t kNear = 128 << 10, kMiddle = 4 << 20, kFar = 32 << 20;
     const uint32_t all = options_.n_workers;
     std::array<Timing, 6> narrow, wide;
     for (size_t i = 0; i < kRows.size(); ++i) {
@@ -269,7 +269,7 @@ class Calibrator {
       packet.immediate[0] = head_dim;
       packet.immediate[2] = f32_bits(0.125f);
     };
-    PLOW_TRY(Timing timing, packet_time(size, options_.n_workers, 1, 8, what, add));
+    PLOW_TRY(Timing timing, packet_time(size, options_.n_workers, 1, rows == 1 ? 16 : 1, what, add));
     // As cost.cpp counts positions.
     const double positions = kPosition + (rows + 1) / 2.0 + (rows > 1 ? 32 : 0);
     timing.best = timing.best * (1.0 / (positions * rows * group));
@@ -314,7 +314,9 @@ class Calibrator {
     const std::array<uint32_t, 2> widths = {small, large};
     for (size_t i = 0; i < 2; ++i) {
       const AddWork add = [&](PacketRig& rig, uint32_t w) { make(rig, w, widths[i]); };
-      PLOW_TRY(timings[i], packet_time(size, options_.n_workers, 1, 50, what, add));
+      // Steps of some 200,000 elements: a tenth of a millisecond.
+      const uint32_t repeats = std::max(1u, 200'000 / (kBodyRows * widths[i]));
+      PLOW_TRY(timings[i], packet_time(size, options_.n_workers, 1, repeats, what, add));
       timings[i].best = timings[i].best * (1.0 / kBodyRows);
     }
     set_line(run, element, small * elements_a_column, timings[0], large * elements_a_column, timings[1]);
