@@ -109,8 +109,7 @@ struct Commands {
   CLI::App *tune, *calibrate, *status, *show, *best, *export_rows;
 };
 
-CLI::App* add_tune_command(CLI::App& tune, Arguments& a, const char* name, const char* text) {
-  CLI::App* command = tune.add_subcommand(name, text);
+void add_tune_options(CLI::App* command, Arguments& a) {
   command->add_option("--tunedb", a.tune.source.file, "The database [in the user's data]");
   command->add_option("--workers", a.tune.n_workers, "Workers [all cores that this process may use]")
       ->check(CLI::Range(1u, 1024u));
@@ -118,13 +117,25 @@ CLI::App* add_tune_command(CLI::App& tune, Arguments& a, const char* name, const
       ->check(CLI::IsMember({"auto", "avx2", "avx512", "avx512-bf16"}))
       ->capture_default_str();
   command->add_flag("--json", a.tune.json, "Print JSON");
+}
+
+CLI::App* add_tune_command(CLI::App& tune, Arguments& a, const char* name, const char* text) {
+  CLI::App* command = tune.add_subcommand(name, text);
+  add_tune_options(command, a);
   return command;
 }
 
 void add_tune_commands(CLI::App& app, Arguments& a, Commands& commands) {
   commands.tune =
       app.add_subcommand("tune", "Measure this machine, look for better settings, show what was found");
-  commands.tune->require_subcommand(1);
+  commands.tune->add_option("BUNDLE", a.tune.bundle, "The bundle to look for better settings for");
+  commands.tune->add_option("--what", a.tune.what, "Which steps to make faster")
+      ->check(CLI::IsMember({"decode", "prefill", "both"}))
+      ->capture_default_str();
+  commands.tune->add_option("--seconds", a.tune.seconds, "About how long [300]")
+      ->check(CLI::Range(1.0, 86400.0));
+  add_tune_options(commands.tune, a);
+  commands.tune->require_subcommand(0, 1);
   commands.calibrate = add_tune_command(*commands.tune, a, "calibrate",
                                         "Measure the figures of the cost model, in about a minute");
   commands.calibrate->add_option("--seconds", a.tune.seconds, "About how long [60]")
@@ -206,7 +217,10 @@ Status run_tune(const Commands& commands, const Arguments& a) {
   if (commands.status->parsed()) return tune_status(a.tune);
   if (commands.show->parsed()) return tune_show(a.tune);
   if (commands.best->parsed()) return tune_best(a.tune);
-  return tune_export(a.tune);
+  if (commands.export_rows->parsed()) return tune_export(a.tune);
+  if (!a.tune.bundle.empty()) return tune_bundle(a.tune);
+  return usage_error(
+      "tune needs a bundle, or one of calibrate, status, show, best and export. Run 'plowc tune --help'.");
 }
 
 Result<int> dispatch(const Commands& commands, Arguments& a) {

@@ -6,6 +6,7 @@
 #include "console/interrupt.h"
 #include "console/progress_bar.h"
 #include "console/terminal.h"
+#include "tune/sweep.h"
 #include "tune/tunedb.h"
 
 #include <fmt/chrono.h>
@@ -174,6 +175,112 @@ Status tune_calibrate(const TuneOptions& options) {
     fmt::print("{}\n\n{}\nStored in {}. A compile on this machine uses it.\n", part.name(),
                figures_table(part), database_file(options.source).string());
   }
+  return {};
+}
+
+namespace {
+
+std::string time_text(const RaceTime& time) {
+  return fmt::format("{} {:.1f}%", format_ns(time.ns), time.spread * 100);
+}
+
+std::string verdict(const Trial& trial) {
+  if (!trial.timed) return trial.note;
+  if (trial.won) return "wins";
+  return trial.race.a_wins() ? "loses" : "within the spread";
+}
+
+std::string trials_table(const SweepResult& result) {
+  TextTable table({"setting", ">predicted", ">before", ">with it", ">measured", "verdict"});
+  for (const Trial& trial : result.trials) {
+    if (!trial.timed) continue;
+    table.add_row({to_text(trial.setting),
+                   fmt::format("{:+.1f}%", (trial.predicted_ns / trial.predicted_before_ns - 1) * 100),
+                   time_text(trial.race.a), time_text(trial.race.b),
+                   fmt::format("{:+.1f}%", (trial.race.b.ns / trial.race.a.ns - 1) * 100), verdict(trial)});
+  }
+  return table.to_string();
+}
+
+json::object race_to_json(const RaceResult& race) {
+  return {{"before_ns", race.a.ns},
+          {"before_spread", race.a.spread},
+          {"ns", race.b.ns},
+          {"spread", race.b.spread},
+          {"count", race.b.count}};
+}
+
+json::object sweep_to_json(const SweepResult& result) {
+  json::array trials;
+  for (const Trial& trial : result.trials) {
+    trials.push_back({{"setting", to_text(trial.setting)},
+                      {"timed", trial.timed},
+                      {"verdict", verdict(trial)},
+                      {"predicted_before_ns", trial.predicted_before_ns},
+                      {"predicted_ns", trial.predicted_ns},
+                      {"race", race_to_json(trial.race)}});
+  }
+  return {{"model", result.model},
+          {"trials", std::move(trials)},
+          {"decode", race_to_json(result.decode)},
+          {"prefill", race_to_json(result.prefill)}};
+}
+
+}  // namespace
+
+Status tune_bundle(const TuneOptions& options) {
+  catch_interrupts();
+  PLOW_TRY(const BundleDir bundle, open_bundle_dir(options.bundle));
+  PLOW_TRY(const MachineKey key, machine_key(options.level, bundle.file.header().n_workers));
+  PLOW_TRY(TuneDb db, open_database(options));
+  PLOW_TRY(const auto part, db.find_part(key));
+  if (!part) {
+    return input_error(
+        fmt::format("{} with {} and {} workers has not been measured. Run: plowc tune calibrate", key.cpu,
+                    key.level, key.n_workers));
+  }
+  PLOW_TRY(const MachinePlan machine, plan_for_machine(db, key));
+  SweepOptions sweep_options;
+  sweep_options.bundle = options.bundle;
+  sweep_options.part = machine.plan.part;
+  sweep_options.settings = machine.plan.settings;
+  PLOW_TRY(sweep_options.level, parse_isa_level(key.level));
+  sweep_options.decode = options.what != "prefill";
+  sweep_options.prefill = options.what != "decode";
+  if (options.seconds > 0) sweep_options.seconds = options.seconds;
+  BarSink sink(options.json);
+  Result<SweepResult> result = sweep(sweep_options, sink);
+  sink.clear();
+  if (!result.ok()) return result.error();
+  result->model = bundle.names.served_name;
+  for (const Trial& trial : result->winners) {
+    const SettingRow row{trial.setting,      body_digest(trial.setting.op),
+                         trial.race.b.ns,    trial.race.b.spread,
+                         trial.race.a.ns,    trial.race.a.spread,
+                         trial.race.b.count, result->model,
+                         utc_now(),          PLOW_VERSION};
+    PLOW_TRY_STATUS(db.store_setting(part->id, row));
+  }
+  if (options.json) {
+    fmt::print("{}\n", json::serialize(sweep_to_json(*result)));
+    return {};
+  }
+  const auto left_out =
+      std::count_if(result->trials.begin(), result->trials.end(), [](const Trial& t) { return !t.timed; });
+  fmt::print(
+      "{}: {} candidates, {} of them not timed (the same packets, or predicted to be much slower)\n\n{}\n",
+      result->model, result->trials.size(), left_out, trials_table(*result));
+  if (result->winners.empty()) {
+    fmt::print("Nothing was faster by more than the spread.\n");
+    return {};
+  }
+  for (const auto& [name, race] :
+       {std::pair("decode", result->decode), std::pair("prefill", result->prefill)}) {
+    if (race.b.count == 0) continue;
+    fmt::print("{} with all {} winners: {} before, {} now ({:+.1f}%)\n", name, result->winners.size(),
+               time_text(race.a), time_text(race.b), (race.b.ns / race.a.ns - 1) * 100);
+  }
+  fmt::print("Stored in {}. Compile the model again to use them.\n", database_file(options.source).string());
   return {};
 }
 

@@ -35,6 +35,8 @@ struct TuneOptions {
   bool json = false;
 };
 
+// Sweeps the settings of a bundle and stores those that win. REQUIRES options.bundle.
+Status tune_bundle(const TuneOptions& options);
 Status tune_calibrate(const TuneOptions& options);
 Status tune_status(const TuneOptions& options);  // which parts and how many rows there are
 Status tune_show(const TuneOptions& options);    // the figures of this machine

@@ -110,19 +110,6 @@ std::string build_record(const CompileOptions& options, const Compiled& compiled
   return json::serialize(record) + "\n";
 }
 
-// What the bodies ask for, the most of any packet.
-uint64_t scratch_bytes(const std::vector<ProgramStages>& programs) {
-  uint64_t most = 0;
-  for (const ProgramStages& program : programs) {
-    const ProgramEntry& entry = program.tables.entry;
-    const uint32_t row_tile = std::max(entry.token_row_tile, entry.sample_row_tile);
-    for (const Packet& packet : program.tables.packets) {
-      most = std::max(most, body_scratch_bytes(packet, program.tables.tensors.data(), row_tile));
-    }
-  }
-  return most;
-}
-
 BundleTables bundle_tables(const CompileOptions& options, const Compiled& compiled) {
   BundleTables tables;
   const OpGraph& graph = compiled.rewritten.graph;
@@ -207,6 +194,18 @@ std::string verify_json(const std::string& digest, const Compiled& compiled) {
 }
 
 }  // namespace
+
+uint64_t scratch_bytes(const std::vector<ProgramStages>& programs) {
+  uint64_t most = 0;
+  for (const ProgramStages& program : programs) {
+    const ProgramEntry& entry = program.tables.entry;
+    const uint32_t row_tile = std::max(entry.token_row_tile, entry.sample_row_tile);
+    for (const Packet& packet : program.tables.packets) {
+      most = std::max(most, body_scratch_bytes(packet, program.tables.tensors.data(), row_tile));
+    }
+  }
+  return most;
+}
 
 Result<CompileResult> compile_model(const CompileOptions& options, ProgressSink& progress) {
   PLOW_TRY_STATUS(check_options(options));
