@@ -13,10 +13,10 @@ NodeId GraphBuilder::push(Node node, std::initializer_list<NodeId> inputs) {
   return NodeId(graph_.nodes.size() - 1);
 }
 
-NodeId GraphBuilder::weight(std::string name, DType dtype, uint32_t rows, uint32_t cols) {
+NodeId GraphBuilder::weight(std::string name, DType dtype, uint32_t rows, uint32_t cols, float plus) {
   Node node{.op = Op::kWeight, .dtype = dtype, .shape = {Rows::kFixed, rows, cols}};
   node.leaf = static_cast<uint32_t>(graph_.weights.size());
-  graph_.weights.push_back({std::move(name)});
+  graph_.weights.push_back({std::move(name), plus});
   return push(node, {});
 }
 

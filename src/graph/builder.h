@@ -14,7 +14,8 @@ namespace plow {
 
 class GraphBuilder {
  public:
-  NodeId weight(std::string name, DType dtype, uint32_t rows, uint32_t cols);  // dtype: as stored in the tape
+  // dtype: as stored in the tape. plus: WeightRef::plus.
+  NodeId weight(std::string name, DType dtype, uint32_t rows, uint32_t cols, float plus = 0);
   NodeId constant(std::string name, DType dtype, uint32_t rows, uint32_t cols, std::vector<double> values);
   NodeId kv_state(const KvStateRef& state, DType dtype = DType::kF32);  // dtype: as stored in the cache
   NodeId step_input(StepColumn column);

@@ -1,5 +1,5 @@
-#include "graph/graph.h"
 #include "abi/step.h"
+#include "graph/graph.h"
 #include "graph/op_def.h"
 
 #include <charconv>
@@ -137,6 +137,7 @@ void read_leaf(LineReader& line, OpGraph& graph, Node& node) {
       line.expect(" ");
       node.leaf = static_cast<uint32_t>(graph.weights.size());
       graph.weights.push_back({line.quoted()});
+      if (line.accept(" plus=")) graph.weights.back().plus = line.number<float>();
       return;
     case Op::kConstant:
       line.expect(" ");
