@@ -4,32 +4,17 @@
 #include <queue>
 
 #include "cost/cost.h"
-#include "graph/op_def.h"
 
 namespace plow {
 
 namespace {
 
-// Positions of context that attention is assumed to read when times are predicted at compile time; lengths are known only when a step runs.
-constexpr double kAssumedContext = 1024;
-
-// The load of a whole operator in a step of the program's typical size: one row for a program of few rows, all for one of many.
-Load load_of(const OpGraph& graph, const TileGraph& tiles, const TileOp& op) {
-  const Node& node = graph.node(op.from);
-  const OpDef& def = op_def(node.op);
-  std::vector<ValueType> inputs;
-  for (const NodeId input : graph.inputs_of(op.from)) inputs.push_back({graph.node(input).dtype, graph.node(input).shape});
-  const bool many = tiles.shape.max_rows > tiles.shape.token_row_tile;
-  const double tokens = many ? tiles.shape.max_rows : 1;
-  const Work work = def.work(inputs, {node.dtype, node.shape}, node.attributes, tokens, 1);
-  Load load;
-  load.bytes = work.weight_bytes + work.kv_bytes_per_position * kAssumedContext;
-  load.flops = work.flops;
-  load.elements = work.activation_bytes / sizeof(float);
-  return load;
+// The step that a program is placed for: one row for a program of few rows, all for one of many.
+StepSize typical_step(const ProgramShape& shape) {
+  StepSize size;
+  if (shape.max_rows > shape.token_row_tile) size.tokens = shape.max_rows;
+  return size;
 }
-
-Load share_of(const Load& load, double share) { return {load.bytes * share, load.flops * share, load.elements * share}; }
 
 class Placer {
  public:
@@ -64,10 +49,11 @@ class Placer {
  private:
   void measure_ops() {
     const size_t n = tiles_.ops.size();
+    const StepSize size = typical_step(tiles_.shape);
     producers_.resize(n);
     consumers_.resize(n);
     for (uint32_t o = 0; o < n; ++o) {
-      loads_.push_back(load_of(graph_, tiles_, tiles_.ops[o]));
+      loads_.push_back(node_load(graph_, tiles_.ops[o].from, size));
       for (const NodeId input : graph_.inputs_of(tiles_.ops[o].from)) {
         const TileOpId producer = tiles_.op_of_node[input.value];
         if (!producer.valid()) continue;
@@ -80,8 +66,8 @@ class Placer {
     rank_.assign(n, 0.0);
     for (size_t o = n; o-- > 0;) {
       double behind = 0;
-      for (const uint32_t consumer : consumers_[o]) behind = std::max(behind, rank_[consumer] + part_.hop_ns);
-      rank_[o] = behind + load_ns(part_, share_of(loads_[o], 1.0 / std::min(tiles_.ops[o].n_tiles, n_workers_)));
+      for (const uint32_t consumer : consumers_[o]) behind = std::max(behind, rank_[consumer] + wait_ns(part_));
+      rank_[o] = behind + node_ns(part_, loads_[o], std::min(tiles_.ops[o].n_tiles, n_workers_));
     }
   }
 
@@ -91,7 +77,7 @@ class Placer {
     for (const uint32_t producer : producers_[op]) {
       for (const uint32_t task : result_.tasks_of_op[producer]) {
         const Task& t = result_.tasks[task];
-        ready = std::max(ready, t.end_ns + (t.worker == worker ? 0.0 : part_.hop_ns));
+        ready = std::max(ready, t.end_ns + (t.worker == worker ? 0.0 : wait_ns(part_)));
       }
     }
     return ready;
