@@ -172,7 +172,7 @@ TEST(VerifyGraph, EverySeededFaultIsNamed) {
        [&](OpGraph& g) { node(g, Op::kAttention).attributes[3] = attribute_bits(-1.0f); }},
       {"must be those of its kv_state", [&](OpGraph& g) { node(g, Op::kAttention).attributes[1] = 0; }},
       {"must be those of its kv_state", [&](OpGraph& g) { node(g, Op::kAttention).attributes[0] = 2; }},
-      {"second input must be a kv_append",
+      {"last input must be what appends to a kv_state",
        [&](OpGraph& g) { g.inputs[node(g, Op::kAttention).first_input + 1] = find(g, Op::kKvState); }},
       {"head_dim is not that of its kv_state", [&](OpGraph& g) { node(g, Op::kKvAppend).attributes[0] = 2; }},
       {"cannot be a KV cache",

@@ -27,6 +27,7 @@ struct Bodies {
 #define PLOW_OP(number, Name, text) \
   case Op::k##Name:                 \
     return text##_body<I>(ctx, packet, row_tile);
+#define PLOW_FUSED(number, Name, text)
 #include "abi/ops.def"
       default:
         __builtin_trap();

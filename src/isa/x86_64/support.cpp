@@ -63,7 +63,7 @@ bool fits(Kind kind, const TensorEntry& t) {
 
 struct OperandKinds {
   uint32_t n = 0;
-  Kind kinds[4] = {};
+  Kind kinds[kPacketOperands] = {};
 };
 
 OperandKinds operand_kinds(Op op) {
@@ -78,17 +78,41 @@ OperandKinds operand_kinds(Op op) {
     case Op::kBiasAdd:
       return {3, {kArena, kVector, kArena}};
     case Op::kLinear:
+    case Op::kLinearPart:
       return {3, {kArena, kMatrix, kArena}};
+    case Op::kLinearAdd:
+      return {4, {kArena, kMatrix, kArena, kArena}};
+    case Op::kLinearBias:
+      return {4, {kArena, kMatrix, kVector, kArena}};
+    case Op::kGluLinear:
+      return {4, {kArena, kMatrix, kMatrix, kArena}};
+    case Op::kNormLinear:
+      return {4, {kArena, kVector, kMatrix, kArena}};
+    case Op::kNormLinearBias:
+      return {5, {kArena, kVector, kMatrix, kVector, kArena}};
+    case Op::kNormGluLinear:
+      return {5, {kArena, kVector, kMatrix, kMatrix, kArena}};
     case Op::kRopeTable:
       return {3, {kFrequencies, kStepColumn, kArena}};
     case Op::kRope:
     case Op::kAdd:
     case Op::kGlu:
       return {3, {kArena, kArena, kArena}};
+    case Op::kNormRope:
+    case Op::kNormAdd:
+      return {4, {kArena, kVector, kArena, kArena}};
     case Op::kKvAppend:
       return {4, {kArena, kArena, kCache, kCache}};
+    case Op::kRopeKvAppend:
+      return {5, {kArena, kArena, kArena, kCache, kCache}};
+    case Op::kNormRopeKvAppend:
+      return {6, {kArena, kVector, kArena, kArena, kCache, kCache}};
     case Op::kAttention:
       return {3, {kArena, kCache, kArena}};
+    case Op::kRopeAttention:
+      return {4, {kArena, kArena, kCache, kArena}};
+    case Op::kNormRopeAttention:
+      return {5, {kArena, kVector, kArena, kCache, kArena}};
     case Op::kGatherRows:
       return {3, {kArena, kStepColumn, kArena}};
     case Op::kSample:
@@ -106,12 +130,13 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
   if (name == nullptr || is_leaf(op)) return fmt::format("no body has number {}", packet.body);
   if (packet.variant != 0) return fmt::format("{} has no variant {}", name, packet.variant);
   if (is_protocol(op)) return {};
+  if (is_fused(op)) return fmt::format("x86-64 has no body for {}", name);
   const OperandKinds expected = operand_kinds(op);
   for (uint32_t i = 0; i < expected.n; ++i) {
     if (packet.operand[i] != kNoTensor && fits(expected.kinds[i], tensors[packet.operand[i]])) continue;
     return fmt::format("{}: operand {} must be {}", name, i, kind_text(expected.kinds[i]));
   }
-  if (op == Op::kAttention && (packet.immediate[0] % 2 != 0 || packet.immediate[0] > x86_64::kMaxHeadDim)) {
+  if (attends(op) && (packet.immediate[0] % 2 != 0 || packet.immediate[0] > x86_64::kMaxHeadDim)) {
     return fmt::format("{}: a head has {} columns; even numbers up to {} are supported", name,
                        packet.immediate[0], x86_64::kMaxHeadDim);
   }
