@@ -103,4 +103,8 @@ Status verify_graph(const OpGraph& graph);
 std::string print_graph(const OpGraph& graph);
 Result<OpGraph> parse_graph(std::string_view text);
 
+// Reads what print_graph() wrote of nodes that need not be a graph that verifies: inputs may be any number, types
+// are as they are written.
+Result<OpGraph> parse_graph_lines(std::string_view text);
+
 }  // namespace plow

@@ -213,7 +213,7 @@ void read_heading(LineReader& line, OpGraph& graph) {
 
 }  // namespace
 
-Result<OpGraph> parse_graph(std::string_view text) {
+Result<OpGraph> parse_graph_lines(std::string_view text) {
   OpGraph graph;
   for (uint32_t number = 1; number == 1 || !text.empty(); ++number) {
     const size_t end = text.find('\n');
@@ -230,6 +230,11 @@ Result<OpGraph> parse_graph(std::string_view text) {
     }
     text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
   }
+  return graph;
+}
+
+Result<OpGraph> parse_graph(std::string_view text) {
+  PLOW_TRY(OpGraph graph, parse_graph_lines(text));
   PLOW_TRY_STATUS(verify_graph(graph));
   return graph;
 }

@@ -12,8 +12,10 @@ namespace plow {
 namespace {
 
 void add_type(std::vector<uint32_t>& words, const Node& node) {
-  words.insert(words.end(), {static_cast<uint32_t>(node.dtype), static_cast<uint32_t>(node.shape.row_kind),
-                             node.shape.rows, node.shape.cols});
+  words.push_back(static_cast<uint32_t>(node.dtype));
+  words.push_back(static_cast<uint32_t>(node.shape.row_kind));
+  words.push_back(node.shape.rows);
+  words.push_back(node.shape.cols);
 }
 
 // What makes a leaf the same as another one: weights by name, constants by their values, caches by their number.
@@ -130,7 +132,7 @@ class GraphCutter {
         break;
       case Op::kKvState: {
         const KvStateRef& state = graph_.kv_states[node.leaf];
-        part.form.insert(part.form.end(), {state.kv_heads, state.head_dim, state.window});
+        for (const uint32_t word : {state.kv_heads, state.head_dim, state.window}) part.form.push_back(word);
         break;
       }
       default:
