@@ -91,7 +91,7 @@ void add_compile_options(CLI::App& app, Arguments& a) {
   app.add_option("--served-name", a.compile.served_name,
                  "Name of the model for those who use it [the checkpoint's]");
   app.add_flag("--no-rewrite", a.no_rewrite,
-               "Switch the rewriter off, or one of its rules (--no-rewrite=RULE, may be repeated)");
+               "Switch the rewriter off, or some of its rules (--no-rewrite=RULE,RULE)");
   app.add_flag("--force", a.compile.replace, "Replace a bundle that is there already");
   app.add_flag("--json", a.json, "Print events as JSON, one object a line");
   app.add_flag("--list-archs", a.list_archs, "List the instruction sets that plowc compiles for, and stop");
@@ -155,7 +155,8 @@ Result<int> run_compile(Arguments& a) {
     if (rule == "true") {  // CLI11's value of a flag that is given without one
       a.compile.rewrite = false;
     } else {
-      a.compile.disabled_rules.push_back(rule);
+      const std::vector<std::string> names = CLI::detail::split(rule, ',');
+      a.compile.disabled_rules.insert(a.compile.disabled_rules.end(), names.begin(), names.end());
     }
   }
   PLOW_TRY_STATUS(compile_command(a.compile, a.json));

@@ -67,7 +67,13 @@ Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progres
                                    graph.max_position));
   }
   progress.stage("rewrite", 0, 1);
-  PLOW_TRY(compiled.rewritten, rewrite_graph(graph, {options.rewrite, options.disabled_rules}));
+  RewriteOptions rewriting;
+  rewriting.enabled = options.rewrite;
+  rewriting.disabled_rules = options.disabled_rules;
+  rewriting.part = &default_part(options.isa);
+  rewriting.n_workers = options.n_workers;
+  rewriting.chunk_rows = options.chunk_rows;
+  PLOW_TRY(compiled.rewritten, rewrite_graph(graph, rewriting));
   PLOW_TRY_STATUS(verify_graph(compiled.rewritten.graph));
   progress.stage("programs", 0, 1);
   PLOW_TRY(compiled.programs, build_programs(compiled.rewritten.graph, options.isa, options.n_workers, options.chunk_rows, options.max_slots));
@@ -94,6 +100,9 @@ std::string build_record(const CompileOptions& options, const Compiled& compiled
   record["chunk_rows"] = options.chunk_rows;
   record["kv_dtype"] = dtype_name(options.kv_dtype);
   record["rewrite"] = options.rewrite;
+  if (!options.disabled_rules.empty()) {
+    record["disabled_rules"] = json::array(options.disabled_rules.begin(), options.disabled_rules.end());
+  }
   return json::serialize(record) + "\n";
 }
 

@@ -43,6 +43,9 @@ struct RewriteLog {
   std::vector<LoggedFiring> firings;  // in the order in which they hold
 };
 
+// What stands in place of a log when the rewriter was off.
+constexpr std::string_view kRewriterOff = "off\n";
+
 // print and parse are inverse to each other. Errors of parse: kInput, naming the line.
 std::string print_rewrite_log(const RewriteLog& log);
 Result<RewriteLog> parse_rewrite_log(std::string_view text);

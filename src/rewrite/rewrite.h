@@ -21,7 +21,7 @@ struct RewriteOptions {
 
 struct RewriteResult {
   OpGraph graph;
-  std::string log;  // print_rewrite_log(); "off\n" when the rewriter was off
+  std::string log;  // print_rewrite_log(); kRewriterOff when the rewriter was off
 };
 
 // REQUIRES a graph that verifies; so does the one that comes out. The same graph and options give the same bytes.

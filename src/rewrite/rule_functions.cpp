@@ -49,8 +49,9 @@ std::optional<uint32_t> cols(Arguments in) { return in[0].type.shape.cols; }
 // A cut of a product along k lies at a multiple of this many columns: a cache line of bf16 activations or two
 // of f32, and a whole number of the column pairs of Layout::kRows16Pairs.
 constexpr uint32_t kCutColumns = 32;
-// Pieces shorter than this are not worth an accumulator's way through memory: 8 lines of f32.
-constexpr uint32_t kShortestPiece = 128;
+// A piece more reads and writes the f32 sums of a row once more, 8 bytes an output, beside 2 bytes of bf16 weights an
+// output and column: less than 1% from here on.
+constexpr uint32_t kShortestPiece = 512;
 
 std::optional<uint32_t> cut_at(uint32_t begin, uint32_t end) {
   if (end < begin + 2 * kShortestPiece) return std::nullopt;
@@ -84,7 +85,7 @@ constexpr RulePredicate kPredicates[] = {
 
 constexpr RuleFunction kFunctions[] = {
     {"cols", "v", cols, "the number of columns"},
-    {"half", "v", half, "the middle of the columns, a multiple of 32, if both halves have at least 128"},
+    {"half", "v", half, "the middle of the columns, a multiple of 32, if both halves have at least 512"},
     {"half_of_heads", "av", half_of_heads, "the columns of the first half of the heads, if there are two"},
     {"middle", "aa", middle, "the middle of a range of columns, like half"},
     {"over_square", "aa", over_square, "a / b^2, if f32 holds it exactly"},
