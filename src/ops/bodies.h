@@ -8,10 +8,23 @@
 #include "ops/embed/body.h"
 #include "ops/gather_rows/body.h"
 #include "ops/glu/body.h"
+#include "ops/glu_linear/body.h"
 #include "ops/kv_append/body.h"
 #include "ops/linear/body.h"
+#include "ops/linear_add/body.h"
+#include "ops/linear_bias/body.h"
+#include "ops/linear_part/body.h"
+#include "ops/norm_add/body.h"
+#include "ops/norm_glu_linear/body.h"
+#include "ops/norm_linear/body.h"
+#include "ops/norm_linear_bias/body.h"
+#include "ops/norm_rope/body.h"
+#include "ops/norm_rope_attention/body.h"
+#include "ops/norm_rope_kv_append/body.h"
 #include "ops/rms_norm/body.h"
 #include "ops/rope/body.h"
+#include "ops/rope_attention/body.h"
+#include "ops/rope_kv_append/body.h"
 #include "ops/rope_table/body.h"
 #include "ops/sample/body.h"
 #include "ops/scale/body.h"
@@ -27,7 +40,6 @@ struct Bodies {
 #define PLOW_OP(number, Name, text) \
   case Op::k##Name:                 \
     return text##_body<I>(ctx, packet, row_tile);
-#define PLOW_FUSED(number, Name, text)
 #include "abi/ops.def"
       default:
         __builtin_trap();

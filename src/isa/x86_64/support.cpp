@@ -2,10 +2,11 @@
 // and when it is loaded.
 #include "isa/x86_64/geometry.h"
 #include "isa/x86_64/interpreter.h"
-#include "ops/attention/body.h"
-#include "ops/sample/body.h"
+#include "ops/bodies.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace plow {
 namespace {
@@ -130,7 +131,6 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
   if (name == nullptr || is_leaf(op)) return fmt::format("no body has number {}", packet.body);
   if (packet.variant != 0) return fmt::format("{} has no variant {}", name, packet.variant);
   if (is_protocol(op)) return {};
-  if (is_fused(op)) return fmt::format("x86-64 has no body for {}", name);
   const OperandKinds expected = operand_kinds(op);
   for (uint32_t i = 0; i < expected.n; ++i) {
     if (packet.operand[i] != kNoTensor && fits(expected.kinds[i], tensors[packet.operand[i]])) continue;
@@ -144,16 +144,38 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
 }
 
 uint64_t body_scratch_bytes(const Packet& packet, const TensorEntry* tensors, uint32_t row_tile) {
-  const auto cols = [&](uint32_t i) { return uint64_t{tensors[packet.operand[i]].cols}; };
+  // Of whichever level runs: one of them rounds the activations of products with bf16 matrices.
+  const auto product = [&](const dev::Product& p) {
+    const uint32_t exact = dev::product_scratch(p, false, row_tile).end;
+    const bool may_round = p.matrix->dtype == DType::kBf16;
+    return std::max(exact, may_round ? dev::product_scratch(p, true, row_tile).end : 0);
+  };
   switch (static_cast<Op>(packet.body)) {
-    case Op::kLinear:  // activations as bf16 pairs
-      return tensors[packet.operand[1]].dtype == DType::kBf16
-                 ? row_tile * ((cols(0) + 1) / 2) * sizeof(uint32_t)
-                 : 0;
+    case Op::kLinear:
+      return product(dev::linear_product(packet, tensors));
+    case Op::kLinearAdd:
+      return product(dev::linear_add_product(packet, tensors));
+    case Op::kLinearPart:
+      return product(dev::linear_part_product(packet, tensors));
+    case Op::kNormLinear:
+      return product(dev::norm_linear_product(packet, tensors));
+    case Op::kGluLinear:
+      return product(dev::glu_linear_product(packet, tensors));
+    case Op::kNormGluLinear:
+      return product(dev::norm_glu_linear_product(packet, tensors));
+    case Op::kLinearBias:
+      return product(dev::linear_bias_product(packet, tensors));
+    case Op::kNormLinearBias:
+      return product(dev::norm_linear_bias_product(packet, tensors));
+    case Op::kRopeKvAppend:
+    case Op::kNormRopeKvAppend:  // one key
+      return packet.immediate[0] * sizeof(float);
     case Op::kAttention:
+    case Op::kRopeAttention:
+    case Op::kNormRopeAttention:
       return dev::attention_scratch_bytes(packet.immediate[0]);
     case Op::kSample:
-      return dev::sample_scratch_bytes(static_cast<uint32_t>(cols(0)));
+      return dev::sample_scratch_bytes(tensors[packet.operand[0]].cols);
     default:
       return 0;
   }
