@@ -48,6 +48,9 @@ PartRecord record_of(const GraphPart& part, const PartSolution& solution, const 
 
 Result<RewriteResult> rewrite_graph(const OpGraph& graph, const RewriteOptions& options) {
   PLOW_TRY(const std::vector<bool> enabled, enabled_rules(options.disabled_rules));
+  for (const Node& node : graph.nodes) {
+    PLOW_CHECK(!is_fused(node.op), "{} was made outside of the rewriter", op_name(node.op));
+  }
   if (!options.enabled) return RewriteResult{graph, std::string(kRewriterOff)};
   const Part& part = options.part != nullptr ? *options.part : default_part(Isa::kX86_64);
   const RewriteCost cost = request_cost(part, options.n_workers, options.chunk_rows);

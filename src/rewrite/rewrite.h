@@ -24,7 +24,7 @@ struct RewriteResult {
   std::string log;  // print_rewrite_log(); kRewriterOff when the rewriter was off
 };
 
-// REQUIRES a graph that verifies; so does the one that comes out. The same graph and options give the same bytes.
+// REQUIRES a graph that verifies and has no fused operator; the one that comes out verifies too. The same graph and options give the same bytes.
 // Errors (kUsage): a disabled rule that does not exist; the message lists those that do.
 Result<RewriteResult> rewrite_graph(const OpGraph& graph, const RewriteOptions& options);
 
