@@ -236,7 +236,8 @@ Result<int> explain_diff(const std::filesystem::path& path_a, const std::filesys
 Status write_viz(const std::filesystem::path& path, const std::filesystem::path& page) {
   PLOW_TRY(const BundleDir bundle, open_bundle_dir(path));
   PLOW_TRY(const BundleStages stages, derive_stages(bundle.file));
-  const std::string html = viz_page(bundle.file, stages, {bundle.names.served_name, bundle.names.architecture});
+  const std::string html =
+      viz_page(bundle.file, stages, {bundle.names.served_name, bundle.names.architecture});
   PLOW_TRY_STATUS(write_whole_file(page, html));
   fmt::print("{}: {}. Open it in a browser; it needs no network.\n", page.string(),
              format_bytes(static_cast<double>(html.size())));

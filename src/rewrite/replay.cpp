@@ -58,8 +58,7 @@ class TermTable {
     closed_ = false;
   }
   // The leaf that is known to be equal, or null.
-  const Node* leaf_of(NodeId id) {
-    if (!closed_) close();
+  const Node* leaf_of(NodeId id) const {
     for (uint32_t i = 0; i < terms_.size(); ++i) {
       if (is_leaf(terms_[i].node.op) && find(NodeId(i)) == find(id)) return &terms_[i].node;
     }
