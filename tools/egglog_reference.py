@@ -22,6 +22,7 @@ RULES = os.path.join(ROOT, "src/rewrite/rules")
 REFERENCE = os.path.join(ROOT, "src/rewrite/testdata/egglog_reference.txt")
 GRAPHS = 300
 COLS, HEAD = 1024, 512  # two heads; a row that can be split once
+NODES = 16              # operators of a graph, or a few more
 MAX_ADDS = 4            # sums in all orders grow fast
 RUNS = 30               # iterations of egglog; a graph that needs more is left out
 
@@ -272,6 +273,11 @@ class Graph:
     def add_sides(self):
         """Both sides of a rule over the same nodes, so far as its attributes are plain and they fit."""
         _, left, right, _ = self.rng.choice(self.rules)
+        for _ in range(200):
+            if self.try_sides(left, right):
+                return
+
+    def try_sides(self, left, right):
         values, attributes = {}, {}
 
         def build(term):
@@ -300,17 +306,17 @@ class Graph:
             # Nothing of a side that does not fit stays.
             del self.nodes[before[0]:], self.kinds[before[0]:]
             self.adds = before[1]
-            return
+            return False
         build(right)
+        return True
 
 
 def random_graph(seed, rules):
     rng = random.Random(seed)
     graph = Graph(rng, rules)
-    for _ in range(4000):
-        if len(graph.nodes) >= len(GIVEN) + 16:
-            break
-        graph.add_random() if rng.random() < 0.02 else graph.add_sides()
+    graph.push("kv_append", {"head_dim": HEAD}, [0, 1, GIVEN.index("K")])
+    while len(graph.nodes) < len(GIVEN) + NODES:
+        graph.add_random() if rng.random() < 0.2 else graph.add_sides()
     return graph
 
 
@@ -325,31 +331,28 @@ def classes_by_egglog(graph, start, bindings):
     lines = []
     for i, node in enumerate(graph.nodes):
         if node is None:
-            lines += ["(let n%d (Given %d))" % (i, i), "(set (cols n%d) %d)" % (i, COLUMNS[graph.kinds[i]])]
+            lines += ["(let $n%d (Given %d))" % (i, i), "(set (cols $n%d) %d)" % (i, COLUMNS[graph.kinds[i]])]
             if graph.kinds[i] in "GH":
-                lines.append("(stored n%d)" % i)
+                lines.append("(stored $n%d)" % i)
         else:
             op, attributes, inputs = node
-            parts = [literal(name, value) for name, value in attributes.items()] + ["n%d" % k for k in inputs]
-            lines.append("(let n%d (op_%s %s))" % (i, op, " ".join(parts)))
-        lines.append("(set (label n%d) %d)" % (i, i))
+            parts = [literal(name, value) for name, value in attributes.items()] + ["$n%d" % k for k in inputs]
+            lines.append("(let $n%d (op_%s %s))" % (i, op, " ".join(parts)))
+        lines.append("(set (label $n%d) %d)" % (i, i))
     lines.append("(run %d)" % RUNS)
     egraph.run_program(*egraph.parse_program(start + "\n".join(lines)))
     last = egraph.run_program(*egraph.parse_program("(run 1)"))
-    if any(getattr(getattr(out, "report", None), "updated", False) for out in last):
+    if any(out.report.updated for out in last):
         return None
     labels = []
     for i in range(len(graph.nodes)):
-        out = egraph.run_program(*egraph.parse_program("(extract (label n%d))" % i))
-        labels.append(int(re.search(r"\d+", str(extracted(out))).group(0)))
+        out = egraph.run_program(*egraph.parse_program("(extract (label $n%d))" % i))
+        labels.append(int(extracted(out)))
     return labels
 
 
 def extracted(outputs):
-    for out in outputs:
-        if hasattr(out, "termdag"):
-            return out.termdag.to_string(out.term) if hasattr(out.termdag, "to_string") else out.term.value.value
-    raise ValueError("egglog extracted nothing: %r" % (outputs,))
+    return [str(out) for out in outputs if type(out).__name__ == "ExtractBest"][0]
 
 
 def bits(name, value):
