@@ -94,7 +94,7 @@ void add_compile_options(CLI::App& app, Arguments& a) {
   app.add_option("--served-name", a.compile.served_name,
                  "Name of the model for those who use it [the checkpoint's]");
   app.add_flag("--no-rewrite", a.no_rewrite,
-               "Switch the rewriter off, or one of its rules (--no-rewrite=RULE, may be repeated)");
+               "Switch the rewriter off, or some of its rules (--no-rewrite=RULE,RULE)");
   app.add_option("--part", a.source.part, "Predict times for a part that ships, by name, and use no tunedb");
   app.add_option("--tunedb", a.source.file, "Where 'plowc tune' keeps what it measured [in the user's data]");
   app.add_flag("--no-tunedb", a.source.none, "Use the part as it ships and no tuned settings");
@@ -203,7 +203,8 @@ Result<int> run_compile(Arguments& a) {
     if (rule == "true") {  // CLI11's value of a flag that is given without one
       a.compile.rewrite = false;
     } else {
-      a.compile.disabled_rules.push_back(rule);
+      const std::vector<std::string> names = CLI::detail::split(rule, ',');
+      a.compile.disabled_rules.insert(a.compile.disabled_rules.end(), names.begin(), names.end());
     }
   }
   PLOW_TRY(ChosenPlan chosen, choose_plan(a.source, a.compile.isa, a.compile.n_workers));

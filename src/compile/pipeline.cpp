@@ -14,6 +14,7 @@
 #include "isa/x86_64/interpreter.h"
 #include "models/models.h"
 #include "packet/kv_plan.h"
+#include "rewrite/log.h"
 #include "rewrite/rewrite.h"
 
 namespace plow {
@@ -57,6 +58,22 @@ std::string default_name(const std::filesystem::path& checkpoint) {
   return path.extension() == ".gguf" ? path.stem().string() : path.filename().string();
 }
 
+// Rewrites, and replays the log: what goes on is shown to compute what the model did.
+Result<RewriteResult> rewrite(const OpGraph& graph, const CompileOptions& options, const Part& part) {
+  RewriteOptions rewriting;
+  rewriting.enabled = options.rewrite;
+  rewriting.disabled_rules = options.disabled_rules;
+  rewriting.part = &part;
+  rewriting.n_workers = options.n_workers;
+  rewriting.chunk_rows = options.chunk_rows;
+  PLOW_TRY(RewriteResult result, rewrite_graph(graph, rewriting));
+  PLOW_TRY_STATUS(verify_graph(result.graph));
+  if (!options.rewrite) return result;
+  PLOW_TRY(const RewriteLog log, parse_rewrite_log(result.log));
+  PLOW_TRY_STATUS(check_rewrite_log(log, result.graph));
+  return result;
+}
+
 // checkpoint -> OpGraph -> OpGraph -> (TileGraph -> Schedule -> packets) for every program. Each product is verified before the next is made.
 Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progress) {
   Compiled compiled;
@@ -77,8 +94,7 @@ Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progres
                                    compiled.max_context, graph.max_position, graph.max_position));
   }
   progress.stage("rewrite", 0, 1);
-  PLOW_TRY(compiled.rewritten, rewrite_graph(graph, {options.rewrite, options.disabled_rules}));
-  PLOW_TRY_STATUS(verify_graph(compiled.rewritten.graph));
+  PLOW_TRY(compiled.rewritten, rewrite(graph, options, compiled.plan.part));
   progress.stage("programs", 0, 1);
   compiled.plan.settings = settings_for(compiled.rewritten.graph, compiled.plan.settings);
   PLOW_TRY(compiled.programs, build_programs(compiled.rewritten.graph, options.n_workers, options.chunk_rows, options.max_slots,
@@ -106,6 +122,9 @@ std::string build_record(const CompileOptions& options, const Compiled& compiled
   record["chunk_rows"] = options.chunk_rows;
   record["kv_dtype"] = dtype_name(options.kv_dtype);
   record["rewrite"] = options.rewrite;
+  if (!options.disabled_rules.empty()) {
+    record["disabled_rules"] = json::array(options.disabled_rules.begin(), options.disabled_rules.end());
+  }
   record["plan"] = plan_to_json(compiled.plan);
   record["predictions"] = predictions_to_json(predict_programs(compiled.rewritten.graph, compiled.programs, compiled.plan.part,
                                                                options.max_context));
@@ -188,6 +207,7 @@ std::string verify_json(const std::string& digest, const Compiled& compiled) {
   root["model_pkt_xxh3"] = digest;
   json::array checks;
   checks.push_back("graph");
+  if (compiled.rewritten.log != kRewriterOff) checks.push_back("rewrite");
   for (size_t p = 0; p < compiled.programs.size(); ++p) {
     checks.push_back(json::string(fmt::format("program {}: tiles", p)));
     checks.push_back(json::string(fmt::format("program {}: schedule", p)));

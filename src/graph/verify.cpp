@@ -3,7 +3,7 @@
 #include "graph/op_def.h"
 
 #include <cmath>
-#include <unordered_set>
+#include <set>
 
 namespace plow {
 namespace {
@@ -72,9 +72,11 @@ class GraphVerifier {
     const Node& node = graph_.node(id);
     if (node.leaf != n_weights_++ || node.leaf >= graph_.weights.size())
       return fail(id, "weights are not in order");
-    const std::string& name = graph_.weights[node.leaf].name;
-    if (name.empty() || !weight_names_.insert(name).second)
+    const auto& [name, plus] = graph_.weights[node.leaf];
+    if (name.empty() || !weights_.insert({name, plus}).second)
       return fail(id, "its name '" + name + "' is empty or used twice");
+    if (!std::isfinite(plus) || (plus != 0 && node.dtype != DType::kF32))
+      return fail(id, fmt::format("a {} weight cannot have plus={}", dtype_name(node.dtype), plus));
     if (node.shape.row_kind != Rows::kFixed || !is_stored_float(node.dtype)) {
       return fail(id, "a weight must be f32, bf16 or f16 with fixed rows");
     }
@@ -209,7 +211,7 @@ class GraphVerifier {
 
   const OpGraph& graph_;
   std::vector<bool> appended_;  // by KV state
-  std::unordered_set<std::string> weight_names_;
+  std::set<std::pair<std::string, float>> weights_;
   uint32_t n_inputs_ = 0, n_weights_ = 0, n_constants_ = 0, n_kv_states_ = 0;
 };
 
