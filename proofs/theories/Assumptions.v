@@ -1,3 +1,4 @@
+(* What every theorem rests on; compared with Assumptions.golden. *)
 From Plow Require Import Theorems.
 Print Assumptions accepted_never_deadlocks.
 Print Assumptions accepted_one_result.

@@ -66,7 +66,7 @@ Qed.
 Lemma tiles_positive : forall s, allowed s -> forall kind, 0 < tile_of (s_shape s) kind.
 Proof.
   intros s A kind. pose proof (tables_checked s A) as T. unfold tables_ok in T. rewrite !andb_true_iff in T.
-  destruct T as [[[[[[T1 T2] T3] T4] T5] T6] T7]. apply Nat.ltb_lt in T2, T3.
+  destruct T as [[[[[[[T1 T2] T3] _] _] _] _] _]. apply Nat.ltb_lt in T2, T3.
   destruct kind as [|[|kind]]; cbn; [lia| |].
   - now rewrite (token_cut _ A).
   - now rewrite (sample_cut _ A).
@@ -179,7 +179,7 @@ Proof.
   intros s i A. unfold tensors_in, tensors_of, index_tensors. rewrite index_finds, Nat.sub_0_r.
   cbn [Nat.leb andb Nat.add]. destruct (i <? length (tensor_table (program_at (s_program s)))) eqn:L.
   - right. pose proof (tables_checked s A) as T. unfold tables_ok in T. rewrite !andb_true_iff in T.
-    destruct T as [[[_ T] _] _]. rewrite forallb_forall in T. apply T. apply nth_In. now apply Nat.ltb_lt.
+    destruct T as [[[[_ T] _] _] _]. rewrite forallb_forall in T. apply T. apply nth_In. now apply Nat.ltb_lt.
   - left. unfold look. destruct (M.find i (M.empty tensor)) as [t|] eqn:F; [|reflexivity].
     apply M.find_2 in F. exfalso. exact (M.empty_1 F).
 Qed.

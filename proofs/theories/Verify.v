@@ -91,20 +91,25 @@ Definition tensor_ok (t : tensor) : bool :=
   | _ => (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
   end.
 
-(* Two layers' parts of a block are the same part or have no byte in common. *)
+(* A cache lives from step to step: two layers' parts of a block never have a byte in common. *)
 Definition layers_apart (t t' : tensor) : bool :=
-  match t_space t, t_space t' with
-  | Cache, Cache => negb (t_group t =? t_group t') || N.eqb (t_offset t) (t_offset t') ||
-                    apart (t_offset t) (t_bytes t) (t_offset t') (t_bytes t')
-  | _, _ => true
-  end.
+  negb (t_group t =? t_group t') || apart (t_offset t) (t_bytes t) (t_offset t') (t_bytes t').
+Fixpoint all_apart (l : list tensor) : bool :=
+  match l with [] => true | t :: r => forallb (layers_apart t) r && all_apart r end.
 Definition is_cache (t : tensor) : bool := match t_space t with Cache => true | _ => false end.
+
+(* The columns of a cache mean the same to all who use it: its heads are of one size, the first attribute of those operators. *)
+Definition note_heads (k : packet) (m : M.t (list nat)) : M.t (list nat) :=
+  fold_right (fun i m => if is_cache (tensors i) then put i (nth 0 (p_attributes k) 0) m else m) m (p_operands k).
+Definition same_heads (l : list nat) : bool := match l with [] => true | h :: r => forallb (fun h' => h' =? h) r end.
+Definition heads_agree : bool :=
+  all_lists (fun _ l => same_heads l) (fold_right (fun q m => fold_right note_heads m q) (M.empty _) (queues p)).
 
 Definition tables_ok : bool :=
   let caches := filter is_cache (tensor_table p) in
   (0 <? max_rows p) && (0 <? token_row_tile p) && (0 <? sample_row_tile p) &&
   (length (queues p) =? b_workers b) &&
-  forallb tensor_ok (tensor_table p) && forallb (fun t => forallb (layers_apart t) caches) caches &&
+  forallb tensor_ok (tensor_table p) && all_apart caches && heads_agree &&
   forallb (forallb packet_ok) (queues p).
 
 (* The pairs of outputs that share memory. *)

@@ -23,11 +23,13 @@ let read_file path =
   close_in channel;
   bytes
 
-let load path =
-  let path = if Sys.file_exists path && Sys.is_directory path then Filename.concat path "model.pkt" else path in
-  let bytes = read_file path in
+let decode_string bytes =
   let n = String.length bytes in
   decode (fun i -> if i < n then Char.code (String.unsafe_get bytes i) else 0) n
+
+let load path =
+  let path = if Sys.file_exists path && Sys.is_directory path then Filename.concat path "model.pkt" else path in
+  decode_string (read_file path)
 
 let packets (p : program) = List.fold_left (fun n q -> n + List.length q) 0 p.queues
 
@@ -72,6 +74,22 @@ let verify_command path json =
   (if json then report_json else report_text) b v (Unix.gettimeofday () -. start);
   exit (if v.accepted then 0 else 1)
 
+(* Many bundles on standard input, each after a line with its length: one line of verdict for each. *)
+let stream () =
+  set_binary_mode_in stdin true;
+  let one () =
+    let bytes = really_input_string stdin (int_of_string (input_line stdin)) in
+    match decode_string bytes with
+    | Some b -> judge b
+    | None -> { accepted = false; reason = "the tables are out of range" }
+    | exception e -> { accepted = false; reason = "the file cannot be decoded: " ^ Printexc.to_string e } in
+  try
+    while true do
+      let v = one () in
+      print_endline (if v.accepted then "accepted" else "rejected: " ^ v.reason)
+    done
+  with End_of_file -> ()
+
 let usage () =
   prerr_endline "usage: plow_verify BUNDLE [--json]\n\
                  Says whether the bytes of a bundle (a directory that plowc wrote, or its model.pkt) are proved to be right.\n\
@@ -82,6 +100,7 @@ let () =
   match List.tl (Array.to_list Sys.argv) with
   | [ "--layout" ] -> Layout.print ()
   | [ "--footprints" ] -> Footprints.print ()
+  | [ "--stream" ] -> stream ()
   | [ path ] when path <> "" && path.[0] <> '-' -> verify_command path false
   | [ path; "--json" ] | [ "--json"; path ] -> verify_command path true
   | _ -> usage ()

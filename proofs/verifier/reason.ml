@@ -22,7 +22,7 @@ let in_tables (b : bundle) (p : program) =
   | None ->
     match first_index (fun k -> not (packet_ok p tens k)) 0 (List.concat p.queues) with
     | Some (i, _) -> Printf.sprintf "packet %d does not fit its operator: its operands, columns, rows, counters or what it reads and writes are out of range" i
-    | None -> "the program's tables do not fit each other (rows, row tiles, workers, or layers of a cache that overlap)"
+    | None -> "the program's tables do not fit each other (rows, row tiles, workers, layers of a cache that overlap, or heads of different sizes in one)"
 
 let in_step (b : bundle) (p : program) tiles =
   let tens = tensors_of p in
