@@ -32,8 +32,9 @@ std::variant<std::vector<uint64_t>, Refused> Dispatcher::ask(std::vector<AnswerR
   }
   const size_t most = size_t{queue_} + engine_.n_slots();
   if (requests.size() > most) {
-    return Refused{Refusal::kInvalid,
-                   fmt::format("{} answers were asked for at once; {} can run and wait here.", requests.size(), most)};
+    return Refused{
+        Refusal::kInvalid,
+        fmt::format("{} answers were asked for at once; {} can run and wait here.", requests.size(), most)};
   }
   std::vector<uint64_t> ids;
   {
