@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "bundle/bundle.h"
 #include "checkpoint/checkpoint.h"
+#include "compile/plan.h"
 #include "graph/graph.h"
 #include "schedule/schedule.h"
 #include "tile/tile_graph.h"
@@ -35,6 +36,8 @@ struct CompileOptions {
   std::string served_name;            // empty: the checkpoint's directory name
   std::vector<std::string> disabled_rules;  // of the rewriter
   bool rewrite = true;
+  // The part, and settings of which those that apply are used. Unset: default_plan(isa).
+  std::optional<Plan> plan;
 };
 
 // What is known before the work starts.
@@ -48,6 +51,8 @@ struct CompileSummary {
   std::string weight_dtypes;  // "bf16", or "bf16, f32"
   uint32_t declared_context = 0;  // of the checkpoint
   uint32_t max_context = 0;       // of the bundle
+  std::string part;  // that times are predicted for
+  size_t settings = 0;  // of the tuner that are used
   MemoryPlan memory;              // at max_slots sequences of max_context
 };
 
@@ -78,8 +83,14 @@ struct ProgramStages {
 };
 
 // All programs of a bundle for a graph that has been rewritten: few rows first, then many.
-Result<std::vector<ProgramStages>> build_programs(const OpGraph& graph, Isa isa, uint32_t n_workers, uint32_t chunk_rows,
-                                                  uint32_t max_slots);
+Result<std::vector<ProgramStages>> build_programs(const OpGraph& graph, uint32_t n_workers, uint32_t chunk_rows,
+                                                  uint32_t max_slots, const Plan& plan);
+
+// Scratch that the bodies of the programs ask for, the most of any packet: BundleHeader::scratch_bytes.
+uint64_t scratch_bytes(const std::vector<ProgramStages>& programs);
+
+// What the bundle was compiled by; of a bundle without a record of it, the ISA's default. Errors (kInput): a record that is not one.
+Result<Plan> plan_of(const BundleFile& bundle);
 
 // The graph and the stages of a bundle, derived again from its graph text and header. Errors (kVerification) when the packets that come out are not
 // the bundle's own.
