@@ -6,6 +6,7 @@
 #include "compile/provenance.h"
 #include "compile/viz.h"
 #include "console/bundle_dir.h"
+#include "rewrite/log.h"
 
 #include <fmt/format.h>
 
@@ -35,8 +36,10 @@ std::string by_program(const BundleFile& bundle, Print print) {
 Result<std::string> graph_text(const BundleFile& bundle) { return std::string(bundle.graph_text()); }
 
 Result<std::string> rewrite_text(const BundleFile& bundle) {
-  if (bundle.rewrite_log().empty()) return std::string("no rule fired\n");
-  return std::string(bundle.rewrite_log());
+  if (bundle.rewrite_log() == kRewriterOff) return std::string("the rewriter was switched off (--no-rewrite)\n");
+  PLOW_TRY(const OpGraph after, parse_graph(bundle.graph_text()));
+  PLOW_TRY(const RewriteLog log, parse_rewrite_log(bundle.rewrite_log()));
+  return explain_rewrite(log, after);
 }
 
 Result<std::string> tiles_text(const BundleFile& bundle) {

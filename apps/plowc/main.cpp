@@ -73,9 +73,9 @@ void add_compile_options(CLI::App& app, Arguments& a) {
   app.add_option("--out", a.out, "The bundle's directory [NAME.plow, here]");
   app.add_option("--arch", a.arch, "Instruction set to compile for [this machine's]")
       ->check(CLI::IsMember(arch_names()));
-  app.add_option("--max-ctx", a.compile.max_context, "Tokens that a sequence may have")
-      ->check(CLI::Range(1u, kMost))
-      ->capture_default_str();
+  app.add_option("--max-ctx", a.compile.max_context,
+                 "Tokens that a sequence may have [2048, or the checkpoint's if less]")
+      ->check(CLI::Range(1u, kMost));
   app.add_option("--slots", a.compile.max_slots, "Sequences that may be in the cache at once")
       ->check(CLI::Range(1u, 65535u))
       ->capture_default_str();
@@ -94,7 +94,7 @@ void add_compile_options(CLI::App& app, Arguments& a) {
   app.add_option("--served-name", a.compile.served_name,
                  "Name of the model for those who use it [the checkpoint's]");
   app.add_flag("--no-rewrite", a.no_rewrite,
-               "Switch the rewriter off, or one of its rules (--no-rewrite=RULE, may be repeated)");
+               "Switch the rewriter off, or some of its rules (--no-rewrite=RULE,RULE)");
   app.add_option("--part", a.source.part, "Predict times for a part that ships, by name, and use no tunedb");
   app.add_option("--tunedb", a.source.file, "Where 'plowc tune' keeps what it measured [in the user's data]");
   app.add_flag("--no-tunedb", a.source.none, "Use the part as it ships and no tuned settings");
@@ -203,7 +203,8 @@ Result<int> run_compile(Arguments& a) {
     if (rule == "true") {  // CLI11's value of a flag that is given without one
       a.compile.rewrite = false;
     } else {
-      a.compile.disabled_rules.push_back(rule);
+      const std::vector<std::string> names = CLI::detail::split(rule, ',');
+      a.compile.disabled_rules.insert(a.compile.disabled_rules.end(), names.begin(), names.end());
     }
   }
   PLOW_TRY(ChosenPlan chosen, choose_plan(a.source, a.compile.isa, a.compile.n_workers));

@@ -14,6 +14,7 @@
 #include "isa/x86_64/interpreter.h"
 #include "models/models.h"
 #include "packet/kv_plan.h"
+#include "rewrite/log.h"
 #include "rewrite/rewrite.h"
 
 namespace plow {
@@ -31,11 +32,12 @@ struct Compiled {
   TapePlan tape;
   KvPlan kv;
   std::string served_name;
+  uint32_t max_context = 0;
 };
 
 Status check_options(const CompileOptions& options) {
   const auto refuse = [](const std::string& message) { return usage_error(message); };
-  if (options.max_context == 0) return refuse("the context must have at least one position (--max-ctx)");
+  if (options.max_context == 0u) return refuse("the context must have at least one position (--max-ctx)");
   if (options.max_slots == 0 || options.max_slots > kMaxSlots) {
     return refuse(fmt::format("a bundle has 1 to {} slots, not {} (--slots)", kMaxSlots, options.max_slots));
   }
@@ -56,6 +58,22 @@ std::string default_name(const std::filesystem::path& checkpoint) {
   return path.extension() == ".gguf" ? path.stem().string() : path.filename().string();
 }
 
+// Rewrites, and replays the log: what goes on is shown to compute what the model did.
+Result<RewriteResult> rewrite(const OpGraph& graph, const CompileOptions& options, const Part& part) {
+  RewriteOptions rewriting;
+  rewriting.enabled = options.rewrite;
+  rewriting.disabled_rules = options.disabled_rules;
+  rewriting.part = &part;
+  rewriting.n_workers = options.n_workers;
+  rewriting.chunk_rows = options.chunk_rows;
+  PLOW_TRY(RewriteResult result, rewrite_graph(graph, rewriting));
+  PLOW_TRY_STATUS(verify_graph(result.graph));
+  if (!options.rewrite) return result;
+  PLOW_TRY(const RewriteLog log, parse_rewrite_log(result.log));
+  PLOW_TRY_STATUS(check_rewrite_log(log, result.graph));
+  return result;
+}
+
 // checkpoint -> OpGraph -> OpGraph -> (TileGraph -> Schedule -> packets) for every program. Each product is verified before the next is made.
 Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progress) {
   Compiled compiled;
@@ -70,13 +88,13 @@ Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progres
   progress.stage("graph", 0, 1);
   PLOW_TRY(const OpGraph graph, build_model(compiled.checkpoint, {options.kv_dtype, options.weight_dtype}));
   PLOW_TRY_STATUS(verify_graph(graph));
-  if (options.max_context > graph.max_position) {
-    return usage_error(fmt::format("{} positions were asked for (--max-ctx), but the checkpoint was trained for {}", options.max_context,
-                                   graph.max_position));
+  compiled.max_context = options.max_context.value_or(std::min(kDefaultContext, graph.max_position));
+  if (compiled.max_context > graph.max_position) {
+    return usage_error(fmt::format("{} positions were asked for (--max-ctx), but the checkpoint was trained for {}; ask for {} or fewer",
+                                   compiled.max_context, graph.max_position, graph.max_position));
   }
   progress.stage("rewrite", 0, 1);
-  PLOW_TRY(compiled.rewritten, rewrite_graph(graph, {options.rewrite, options.disabled_rules}));
-  PLOW_TRY_STATUS(verify_graph(compiled.rewritten.graph));
+  PLOW_TRY(compiled.rewritten, rewrite(graph, options, compiled.plan.part));
   progress.stage("programs", 0, 1);
   compiled.plan.settings = settings_for(compiled.rewritten.graph, compiled.plan.settings);
   PLOW_TRY(compiled.programs, build_programs(compiled.rewritten.graph, options.n_workers, options.chunk_rows, options.max_slots,
@@ -99,11 +117,14 @@ std::string build_record(const CompileOptions& options, const Compiled& compiled
   if (!options.served_name.empty()) record["served_name"] = options.served_name;
   record["isa"] = isa_name(options.isa);
   record["workers"] = options.n_workers;
-  record["max_context"] = options.max_context;
+  record["max_context"] = compiled.max_context;
   record["max_slots"] = options.max_slots;
   record["chunk_rows"] = options.chunk_rows;
   record["kv_dtype"] = dtype_name(options.kv_dtype);
   record["rewrite"] = options.rewrite;
+  if (!options.disabled_rules.empty()) {
+    record["disabled_rules"] = json::array(options.disabled_rules.begin(), options.disabled_rules.end());
+  }
   record["plan"] = plan_to_json(compiled.plan);
   record["predictions"] = predictions_to_json(predict_programs(compiled.rewritten.graph, compiled.programs, compiled.plan.part,
                                                                options.max_context));
@@ -118,7 +139,7 @@ BundleTables bundle_tables(const CompileOptions& options, const Compiled& compil
   header.n_workers = options.n_workers;
   header.tape_bytes = compiled.tape.bytes;
   header.vocab = graph.vocab;
-  header.max_context = options.max_context;
+  header.max_context = compiled.max_context;
   header.max_slots = options.max_slots;
   header.kv_dtype = options.kv_dtype;
   header.n_layers = graph.n_layers;
@@ -147,6 +168,7 @@ Result<CompileSummary> summarise(const Compiled& compiled, const BundleTables& t
   summary.hidden = graph.hidden;
   summary.vocab = graph.vocab;
   summary.declared_context = graph.max_position;
+  summary.max_context = compiled.max_context;
   summary.part = compiled.plan.part.name;
   summary.settings = compiled.plan.settings.size();
   summary.tape_bytes = compiled.tape.bytes;
@@ -185,6 +207,7 @@ std::string verify_json(const std::string& digest, const Compiled& compiled) {
   root["model_pkt_xxh3"] = digest;
   json::array checks;
   checks.push_back("graph");
+  if (compiled.rewritten.log != kRewriterOff) checks.push_back("rewrite");
   for (size_t p = 0; p < compiled.programs.size(); ++p) {
     checks.push_back(json::string(fmt::format("program {}: tiles", p)));
     checks.push_back(json::string(fmt::format("program {}: schedule", p)));
