@@ -88,8 +88,17 @@ class Gatherer {
     }
   }
 
+  // A line for each operator: one that has none does not compile.
   Load run(Op op) {
     switch (op) {
+      case Op::kWeight:
+      case Op::kConstant:
+      case Op::kKvState:
+      case Op::kStepInput:
+      case Op::kLeave:
+      case Op::kClearBank:
+      case Op::kAdvance:
+        break;
       case Op::kEmbed:
         rows(RowBody::kCopy, output_);
         break;
@@ -114,7 +123,7 @@ class Gatherer {
         rows(RowBody::kStore, inputs_[0], 2);
         break;
       case Op::kGlu:
-        rows(attributes_[0] == 0 ? RowBody::kSilu : RowBody::kGelu, output_);
+        activate(attributes_[0]);
         break;
       case Op::kSoftCap:
         rows(RowBody::kCap, output_);
@@ -123,13 +132,56 @@ class Gatherer {
         rows(RowBody::kPick, inputs_[0]);
         break;
       case Op::kLinear:
-        product(inputs_[1], inputs_[0].shape.cols);
+        product(inputs_[1]);
         break;
       case Op::kAttention:
         attention(inputs_[0], inputs_[1]);
         break;
-      default:
-        by_definition(op);
+      case Op::kLinearPart:
+        product(inputs_[1], attributes_[1] - attributes_[0]);
+        break;
+      case Op::kLinearAdd:
+        product(inputs_[1], attributes_[1] - attributes_[0]);
+        rows(RowBody::kSum, output_);
+        break;
+      case Op::kLinearBias:
+        product(inputs_[1]), rows(RowBody::kSum, output_);
+        break;
+      case Op::kNormLinear:
+        norm_first(), product(inputs_[2]);
+        break;
+      case Op::kNormLinearBias:
+        norm_first(), product(inputs_[2]), rows(RowBody::kSum, output_);
+        break;
+      case Op::kGluLinear:
+        product(inputs_[1]), product(inputs_[2]), activate(attributes_[0]);
+        break;
+      case Op::kNormGluLinear:
+        norm_first(), product(inputs_[2]), product(inputs_[3]);
+        activate(attributes_[2]);
+        break;
+      case Op::kNormRope:
+        norm_heads(), groups(RowBody::kRotate, output_, attributes_[0]);
+        break;
+      case Op::kRopeKvAppend:
+        groups(RowBody::kRotate, inputs_[0], attributes_[0]);
+        rows(RowBody::kStore, inputs_[0], 2);
+        break;
+      case Op::kNormRopeKvAppend:
+        norm_heads(), groups(RowBody::kRotate, inputs_[0], attributes_[0]);
+        rows(RowBody::kStore, inputs_[0], 2);
+        break;
+      case Op::kRopeAttention:
+        groups(RowBody::kRotate, inputs_[0], attributes_[0]);
+        attention(inputs_[0], inputs_[2]);
+        break;
+      case Op::kNormRopeAttention:
+        norm_heads(), groups(RowBody::kRotate, inputs_[0], attributes_[0]);
+        attention(inputs_[0], inputs_[3]);
+        break;
+      case Op::kNormAdd:
+        groups(RowBody::kNorm, output_, output_.shape.cols), rows(RowBody::kSum, output_);
+        break;
     }
     return load_;
   }
@@ -154,8 +206,18 @@ class Gatherer {
     work.elements += Elements(rows_ * what.shape.cols);
   }
 
-  // x times the transpose of `weight`, over `depth` of its columns.
-  void product(const ValueType& weight, double depth) {
+  void activate(uint32_t activation) { rows(activation == 0 ? RowBody::kSilu : RowBody::kGelu, output_); }
+
+  // The first input's rows, before a product: whole rows, whatever columns of the product a worker has.
+  void norm_first() {
+    load_.prologue[static_cast<size_t>(RowBody::kNorm)] = {Runs(rows_),
+                                                           Elements(rows_ * inputs_[0].shape.cols)};
+  }
+  void norm_heads() { groups(RowBody::kNorm, inputs_[0], attributes_[0]); }
+
+  // x times the transpose of `weight`, over all or `depth` of its columns.
+  void product(const ValueType& weight) { product(weight, weight.shape.cols); }
+  void product(const ValueType& weight, uint32_t depth) {
     const double elements = static_cast<double>(weight.shape.rows) * depth;
     load_.weights += Bytes(elements * dtype_bytes(weight.dtype));
     load_.products += Flops(2 * rows_ * elements);
@@ -178,18 +240,6 @@ class Gatherer {
     load_.head_columns = head_dim;
     load_.kv = Bytes(rows_ / run * std::min(size_.context + run, most + run) * 2 * cache.shape.cols *
                      dtype_bytes(cache.dtype));
-  }
-
-  // An operator that has no line above: what its definition says.
-  void by_definition(Op op) {
-    const Work work = op_def(op).work(inputs_, output_, attributes_, size_.tokens, size_.samples);
-    if (work.weight_bytes > 0 && work.flops > 0) {
-      load_.weights = Bytes(work.weight_bytes);
-      load_.products = Flops(work.flops);
-      load_.product_rows = std::max(rows_, 1.0);
-    }
-    load_.row_wise[static_cast<size_t>(RowBody::kSum)] = {Runs(rows_),
-                                                          Elements(work.activation_bytes / sizeof(float))};
   }
 
   std::span<const ValueType> inputs_;
