@@ -54,8 +54,8 @@ class Encoder {
     for (uint32_t n = 0; n < graph_.nodes.size(); ++n) {
       if (!used[n]) continue;
       const Node& node = graph_.nodes[n];
-      if (node.op == Op::kKvAppend) {
-        tensor_of_node_[n] = tensor_of_node_[graph_.inputs_of(NodeId(n))[2].value];
+      if (appends_kv(node.op)) {
+        tensor_of_node_[n] = tensor_of_node_[graph_.inputs_of(NodeId(n)).back().value];
         continue;
       }
       PLOW_CHECK(tables_.tensors.size() < kNoTensor, "more tensors than an operand can name");
@@ -165,16 +165,27 @@ class Encoder {
       if (tensor.space == Space::kKv) {
         entry.offset = tensor_of_node_[inputs[access.operand].value];
         entry.kv = static_cast<uint16_t>(tensor.kv_group + 1);
+        tables_.stream.push_back(entry);
       } else if (tensor.space == Space::kTape) {
-        const uint32_t first = tensor.layout == Layout::kRows16Pairs ? access.row_begin / kRowGroup * kRowGroup : access.row_begin;
-        const uint64_t skipped = layout_bytes(tensor.layout, tensor.dtype, first, tensor.cols);
-        const uint64_t bytes = layout_bytes(tensor.layout, tensor.dtype, access.row_end - first, tensor.cols);
-        PLOW_CHECK(bytes <= 0xffffffffu, "a packet streams {} bytes, more than an entry can say", bytes);
-        entry.offset = tensor.offset + skipped;
-        entry.bytes = static_cast<uint32_t>(bytes);
-      } else {
-        continue;
+        add_weights(tensor, access, entry);
       }
+    }
+  }
+
+  // What an access reads of the tape: one run of bytes, or one a row group when it does not read all columns.
+  void add_weights(const TensorEntry& tensor, const Access& access, StreamEntry entry) {
+    const bool grouped = tensor.layout == Layout::kRows16Pairs;
+    const bool whole = access.col_end - access.col_begin == tensor.cols || !grouped;
+    const uint32_t begin = grouped ? access.row_begin / kRowGroup * kRowGroup : access.row_begin;
+    const uint32_t rows_at_once = whole ? access.row_end - begin : kRowGroup;
+    for (uint32_t row = begin; row < access.row_end; row += rows_at_once) {
+      const uint32_t columns = whole ? tensor.cols : access.col_end - access.col_begin;
+      const uint64_t skipped = layout_bytes(tensor.layout, tensor.dtype, row, tensor.cols) +
+                               (whole ? 0 : layout_bytes(tensor.layout, tensor.dtype, kRowGroup, access.col_begin));
+      const uint64_t bytes = layout_bytes(tensor.layout, tensor.dtype, rows_at_once, columns);
+      PLOW_CHECK(bytes <= 0xffffffffu, "a packet streams {} bytes, more than an entry can say", bytes);
+      entry.offset = tensor.offset + skipped;
+      entry.bytes = static_cast<uint32_t>(bytes);
       tables_.stream.push_back(entry);
     }
   }

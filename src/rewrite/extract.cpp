@@ -1,0 +1,278 @@
+#include "rewrite/extract.h"
+
+#include "base/check.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace plow {
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr uint32_t kUnused = Extraction::kUnused;
+// Costs are sums in different orders: what is less by no more than rounding is not less.
+constexpr double kRelativeSlack = 1e-12;
+
+bool is_less(double a, double b) { return a < b - kRelativeSlack * std::max(1.0, b); }
+
+class Bits {
+ public:
+  explicit Bits(size_t n = 0, bool value = false) : words_((n + 63) / 64, value ? ~uint64_t{0} : 0) {}
+  bool test(uint32_t i) const { return words_[i / 64] >> (i % 64) & 1; }
+  void set(uint32_t i) { words_[i / 64] |= uint64_t{1} << (i % 64); }
+  void add(const Bits& other) {
+    for (size_t w = 0; w < words_.size(); ++w) words_[w] |= other.words_[w];
+  }
+  void intersect(const Bits& other) {
+    for (size_t w = 0; w < words_.size(); ++w) words_[w] &= other.words_[w];
+  }
+  bool operator==(const Bits&) const = default;
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+class ChoiceMeter {
+ public:
+  ChoiceMeter(const ExtractionProblem& problem, const std::vector<uint32_t>& choice)
+      : problem_(problem), choice_(choice), state_(problem.classes.size(), State::kNew), depth_(problem.classes.size(), 0) {}
+
+  bool visit(uint32_t eclass) {
+    if (state_[eclass] != State::kNew) return state_[eclass] == State::kDone;
+    state_[eclass] = State::kOpen;
+    if (choice_[eclass] == kUnused) return false;
+    const ExtractionNode& node = problem_.classes[eclass][choice_[eclass]];
+    cost += node.cost;
+    for (const ExtractionNode::Input& input : node.inputs) {
+      if (!visit(input.eclass)) return false;
+      depth_[eclass] = std::max(depth_[eclass], depth_[input.eclass] + (input.waits ? 1 : 0));
+    }
+    state_[eclass] = State::kDone;
+    return true;
+  }
+
+  bool is_used(uint32_t eclass) const { return state_[eclass] == State::kDone; }
+  uint32_t depth(uint32_t eclass) const { return depth_[eclass]; }
+
+  double cost = 0;
+
+ private:
+  enum class State : uint8_t { kNew, kOpen, kDone };
+  const ExtractionProblem& problem_;
+  const std::vector<uint32_t>& choice_;
+  std::vector<State> state_;
+  std::vector<uint32_t> depth_;
+};
+
+// Nodes that no best choice needs: another node of the class costs no more and asks for no more.
+bool dominates(const ExtractionNode& a, const ExtractionNode& b) {
+  if (a.cost > b.cost) return false;
+  return std::ranges::all_of(a.inputs, [&](const ExtractionNode::Input& x) {
+    return std::ranges::any_of(b.inputs, [&](const ExtractionNode::Input& y) {
+      return x.eclass == y.eclass && (!x.waits || y.waits);
+    });
+  });
+}
+
+class Extractor {
+ public:
+  Extractor(const ExtractionProblem& problem, const ExtractionLimits& limits)
+      : problem_(problem), limits_(limits), n_(problem.classes.size()) {
+    prune();
+    bound_below();
+  }
+
+  Extraction run() {
+    const std::vector<bool> none(n_, false);
+    std::optional<Extraction> start = greedy(none);
+    PLOW_CHECK(start.has_value(), "a root of an extraction cannot be computed");
+    best_ = std::move(*start);
+    improve();
+    std::vector<uint32_t> choice(n_, kUnused);
+    search(choice, std::vector<uint32_t>(problem_.roots), 0);
+    best_.exact = steps_ < limits_.max_steps;
+    best_.steps = steps_;
+    return best_;
+  }
+
+ private:
+  void prune() {
+    live_.resize(n_);
+    for (uint32_t c = 0; c < n_; ++c) {
+      const std::vector<ExtractionNode>& nodes = problem_.classes[c];
+      for (uint32_t i = 0; i < nodes.size(); ++i) {
+        bool dominated = false;
+        for (uint32_t j = 0; j < nodes.size() && !dominated; ++j) {
+          if (i == j || !dominates(nodes[j], nodes[i])) continue;
+          dominated = !dominates(nodes[i], nodes[j]) || j < i;
+        }
+        if (!dominated) live_[c].push_back(i);
+      }
+    }
+  }
+
+  // What every way to compute a class needs (itself among it), the least of its own cost, and the fewest waits
+  // on the way to it.
+  void bound_below() {
+    own_.assign(n_, kInfinite);
+    for (uint32_t c = 0; c < n_; ++c) {
+      for (const uint32_t i : live_[c]) own_[c] = std::min(own_[c], problem_.classes[c][i].cost);
+    }
+    must_.assign(n_, Bits(n_, true));
+    fewest_waits_.assign(n_, 0);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (uint32_t c = 0; c < n_; ++c) {
+        Bits common(n_, true);
+        uint32_t fewest = std::numeric_limits<uint32_t>::max();
+        for (const uint32_t i : live_[c]) {
+          Bits needs(n_);
+          needs.set(c);
+          uint32_t waits = 0;
+          for (const ExtractionNode::Input& input : problem_.classes[c][i].inputs) {
+            needs.add(must_[input.eclass]);
+            waits = std::max(waits, fewest_waits_[input.eclass] + (input.waits ? 1 : 0));
+          }
+          common.intersect(needs);
+          fewest = std::min(fewest, waits);
+        }
+        // Waits are bounded by the number of classes where a circle would let them grow.
+        fewest = std::min<uint32_t>(fewest, static_cast<uint32_t>(n_));
+        if (common == must_[c] && fewest <= fewest_waits_[c]) continue;
+        must_[c] = common;
+        fewest_waits_[c] = std::max(fewest, fewest_waits_[c]);
+        changed = true;
+      }
+    }
+  }
+
+  // The cheapest tree of every class, as a start: what is shared counts as often as it is read.
+  std::optional<Extraction> greedy(const std::vector<bool>& banned) const {
+    Extraction result;
+    result.choice.assign(n_, kUnused);
+    std::vector<double> tree(n_, kInfinite);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (uint32_t c = 0; c < n_; ++c) {
+        if (banned[c]) continue;
+        for (const uint32_t i : live_[c]) {
+          const ExtractionNode& node = problem_.classes[c][i];
+          double cost = node.cost;
+          for (const ExtractionNode::Input& input : node.inputs) {
+            cost += tree[input.eclass] + (input.waits ? problem_.wait : 0);
+          }
+          if (!(cost < tree[c])) continue;
+          tree[c] = cost;
+          result.choice[c] = i;
+          changed = true;
+        }
+      }
+    }
+    return measure_choice(problem_, result) ? std::optional(std::move(result)) : std::nullopt;
+  }
+
+  // Bans one class at a time, and keeps what gets cheaper without it; then tries every other node of every class.
+  void improve() {
+    std::vector<bool> banned(n_, false);
+    for (bool better = true; better;) {
+      better = false;
+      for (uint32_t c = 0; c < n_; ++c) {
+        if (best_.choice[c] == kUnused || banned[c]) continue;
+        banned[c] = true;
+        std::optional<Extraction> other = greedy(banned);
+        if (other && is_less(other->cost, best_.cost)) {
+          best_ = std::move(*other);
+          better = true;
+        } else {
+          banned[c] = false;
+        }
+      }
+    }
+  }
+
+  double lower_bound(const std::vector<uint32_t>& choice, const std::vector<uint32_t>& open) const {
+    Bits needed(n_);
+    for (const uint32_t c : open) needed.add(must_[c]);
+    double bound = 0;
+    for (uint32_t c = 0; c < n_; ++c) {
+      if (needed.test(c) && choice[c] == kUnused) bound += own_[c];
+    }
+    uint32_t waits = 0;
+    for (const uint32_t root : problem_.roots) waits = std::max(waits, fewest_waits_[root]);
+    return bound + problem_.wait * waits;
+  }
+
+  // Whether `from` reaches `to` through what has been chosen.
+  bool reaches(const std::vector<uint32_t>& choice, uint32_t from, uint32_t to) const {
+    Bits seen(n_);
+    std::vector<uint32_t> stack{from};
+    while (!stack.empty()) {
+      const uint32_t c = stack.back();
+      stack.pop_back();
+      if (c == to) return true;
+      if (seen.test(c) || choice[c] == kUnused) continue;
+      seen.set(c);
+      for (const ExtractionNode::Input& input : problem_.classes[c][choice[c]].inputs) stack.push_back(input.eclass);
+    }
+    return false;
+  }
+
+  // `open`: classes that are needed and may be chosen already. `spent`: the cost of what is chosen.
+  void search(std::vector<uint32_t>& choice, std::vector<uint32_t> open, double spent) {
+    std::erase_if(open, [&](uint32_t c) { return choice[c] != kUnused; });
+    if (open.empty()) return report(choice);
+    if (++steps_ >= limits_.max_steps || !is_less(spent + lower_bound(choice, open), best_.cost)) return;
+    const uint32_t c = open.back();
+    open.pop_back();
+    for (const uint32_t i : live_[c]) {
+      const ExtractionNode& node = problem_.classes[c][i];
+      if (std::ranges::any_of(node.inputs, [&](const auto& input) { return reaches(choice, input.eclass, c); })) continue;
+      std::vector<uint32_t> next = open;
+      for (const ExtractionNode::Input& input : node.inputs) next.push_back(input.eclass);
+      choice[c] = i;
+      search(choice, std::move(next), spent + node.cost);
+      choice[c] = kUnused;
+      if (steps_ >= limits_.max_steps) return;
+    }
+  }
+
+  void report(const std::vector<uint32_t>& choice) {
+    Extraction found;
+    found.choice = choice;
+    PLOW_CHECK(measure_choice(problem_, found), "the search chose a circle");
+    if (is_less(found.cost, best_.cost)) best_ = std::move(found);
+  }
+
+  const ExtractionProblem& problem_;
+  const ExtractionLimits& limits_;
+  const size_t n_;
+  std::vector<std::vector<uint32_t>> live_;  // by class: nodes that are not dominated
+  std::vector<double> own_;
+  std::vector<Bits> must_;
+  std::vector<uint32_t> fewest_waits_;
+  Extraction best_;
+  uint64_t steps_ = 0;
+};
+
+}  // namespace
+
+bool measure_choice(const ExtractionProblem& problem, Extraction& extraction) {
+  ChoiceMeter meter(problem, extraction.choice);
+  extraction.chain = 0;
+  for (const uint32_t root : problem.roots) {
+    if (!meter.visit(root)) return false;
+    extraction.chain = std::max(extraction.chain, meter.depth(root));
+  }
+  for (uint32_t c = 0; c < extraction.choice.size(); ++c) {
+    if (!meter.is_used(c)) extraction.choice[c] = kUnused;
+  }
+  extraction.cost = meter.cost + problem.wait * extraction.chain;
+  return true;
+}
+
+Extraction extract(const ExtractionProblem& problem, const ExtractionLimits& limits) {
+  return Extractor(problem, limits).run();
+}
+
+}  // namespace plow
