@@ -6,5 +6,9 @@ Definition every_theorem :=
    @accepted_reads_follow_writes,
    @accepted_made_once,
    @accepted_in_bounds,
-   @accepted_banks).
+   @accepted_banks,
+   @accepted_steps_end,
+   @accepted_goes_on_for_ever,
+   @accepted_elements_made_once,
+   @accepted_regions_in_bounds).
 Print Assumptions every_theorem.
