@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""statements.py RULES...: writes on standard output, in Coq, what each rewriting rule claims over the values of Values.v.
+"""statements.py RULES... [--named]: writes on standard output, in Coq, what each rewriting rule claims over the values of Values.v;
+with --named, that Sound.v has a theorem of that name for each.
 
 The rules are src/rewrite/rules/*.def, the text that the rewriter itself compiles. A rule that is added or changed changes what has to
 be proved (Sound.v), and the tree does not build until it is.
@@ -179,19 +180,33 @@ def statement_of(left, right, conditions):
     return f"  forall {variables},\n    " + "".join(f"{p} ->\n    " for p in premises) + claim
 
 
-def main():
-    print("(* Made by statements.py from src/rewrite/rules/*.def. *)")
-    print("From Plow Require Import Values.\n\nSection Statements.\nVariable A : numbers.\n")
-    names = []
-    for path in sorted(sys.argv[1:]):
+def rules_of(paths):
+    for path in sorted(paths):
         with open(path, encoding="utf-8") as file:
             text = file.read()
         rules = RULE.findall(text)
         if len(rules) != text.count("PLOW_RULE("):
             raise SystemExit(f"statements.py: {path}: {text.count('PLOW_RULE(')} rules, {len(rules)} of them understood")
-        for _, name, left, right, conditions in rules:
-            print(f"Definition says_{name} : Prop :=\n{statement_of(joined(left), joined(right), joined(conditions))}.\n")
-            names.append(name)
+        yield from rules
+
+
+def print_named(paths):
+    names = [rule[1] for rule in rules_of(paths)]
+    print("(* Made by statements.py from src/rewrite/rules/*.def. *)")
+    print("From Plow Require Import Values Statements Sound.\n")
+    proof = "".join(f"(conj (Sound.{n} A)\n   " for n in names[:-1]) + f"(Sound.{names[-1]} A)" + ")" * (len(names) - 1)
+    print(f"Theorem every_rule_holds : forall A, every_rule A.\nProof. intro A. exact\n  {proof}.\nQed.")
+
+
+def main():
+    if sys.argv[-1] == "--named":
+        return print_named(sys.argv[1:-1])
+    print("(* Made by statements.py from src/rewrite/rules/*.def. *)")
+    print("From Plow Require Import Values.\n\nSection Statements.\nVariable A : numbers.\n")
+    names = []
+    for _, name, left, right, conditions in rules_of(sys.argv[1:]):
+        print(f"Definition says_{name} : Prop :=\n{statement_of(joined(left), joined(right), joined(conditions))}.\n")
+        names.append(name)
     print("Definition every_rule : Prop :=\n  " + " /\\\n  ".join(f"says_{n}" for n in names) + ".\n\nEnd Statements.")
 
 
