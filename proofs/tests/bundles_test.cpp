@@ -1,5 +1,5 @@
-// plow_verify accepts what the compiler makes: every tiny checkpoint, cut in different ways, and the real models' bundles where
-// they were compiled.
+// plow_verify accepts what the compiler makes: every tiny checkpoint, cut in different ways, and the real
+// models' bundles where they were compiled.
 #include "base/testing/temp_dir.h"
 #include "base/text_table.h"
 #include "compile/pipeline.h"
@@ -81,7 +81,8 @@ TEST(Bundles, OfTheRealModelsAreAccepted) {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     ASSERT_EQ(verdicts.size(), 1u);
     EXPECT_EQ(verdicts[0], "accepted") << model;
-    table.add_row({model.filename().string(), std::to_string(bytes.size()), fmt::format("{:.2f}", seconds.count())});
+    table.add_row(
+        {model.filename().string(), std::to_string(bytes.size()), fmt::format("{:.2f}", seconds.count())});
   }
   std::printf("%s", table.to_string().c_str());
 }

@@ -1,4 +1,5 @@
-// The tile rules of src/ops against those that the proofs were made with, over random instances of every operator.
+// The tile rules of src/ops against those that the proofs were made with, over random instances of every
+// operator.
 #include "ops/tile_rule.h"
 #include "verifier.h"
 
@@ -34,12 +35,14 @@ Instance random_instance(Op op, std::mt19937& random) {
   const uint32_t head_dim = any({4, 6, 8});
   const uint32_t heads = any({1, 2, 4, 6}), kv_heads = any({1, 2});
   const uint32_t cols = any({16, 40, head_dim * heads, head_dim * heads}), inner = any({cols, 24, 16});
-  instance.attributes = {any({head_dim, 0, 2}), any({0, 8, inner, cols}), any({head_dim, cols, 0, 1}), any({0, 1, 2}), 0};
+  instance.attributes = {any({head_dim, 0, 2}), any({0, 8, inner, cols}), any({head_dim, cols, 0, 1}),
+                         any({0, 1, 2}), 0};
   const uint32_t n = tile_rule(op)->n_operands;
   for (uint32_t i = 0; i < n; ++i) {
     const Rows kind = static_cast<Rows>(random() % 3);
-    instance.operands.push_back({kind, kind == Rows::kFixed ? any({1, cols, inner}) : 32,
-                                 any({cols, cols, inner, 1, head_dim, head_dim / 2 * 2, kv_heads * head_dim, cols / 2})});
+    instance.operands.push_back(
+        {kind, kind == Rows::kFixed ? any({1, cols, inner}) : 32,
+         any({cols, cols, inner, 1, head_dim, head_dim / 2 * 2, kv_heads * head_dim, cols / 2})});
   }
   return instance;
 }
@@ -48,14 +51,16 @@ std::string question(const Instance& i) {
   std::string line = fmt::format("{} {} {}", static_cast<int>(i.op), i.col_begin, i.col_end);
   for (const uint32_t a : i.attributes) line += fmt::format(" {}", a);
   line += fmt::format(" {}", i.operands.size());
-  for (const OperandShape& o : i.operands) line += fmt::format(" {} {} {}", static_cast<int>(o.row_kind), o.rows, o.cols);
+  for (const OperandShape& o : i.operands)
+    line += fmt::format(" {} {} {}", static_cast<int>(o.row_kind), o.rows, o.cols);
   return line + "\n";
 }
 
 std::vector<std::string> expected(const Instance& i) {
   const TileRule* rule = tile_rule(i.op);
   const uint32_t unit = rule->column_unit(i.view());
-  std::vector<std::string> lines = {fmt::format("op {} arity {} unit {} kind {}", static_cast<int>(i.op), rule->n_operands, unit,
+  std::vector<std::string> lines = {fmt::format("op {} arity {} unit {} kind {}", static_cast<int>(i.op),
+                                                rule->n_operands, unit,
                                                 static_cast<int>(instance_rows(i.view())))};
   if (unit == 0) return lines;
   std::vector<Access> accesses;
@@ -64,7 +69,8 @@ std::vector<std::string> expected(const Instance& i) {
     const std::string rows = a.rows == RowAccess::kTile  ? "tile"
                              : a.rows == RowAccess::kAll ? "all"
                                                          : fmt::format("fixed {} {}", a.row_begin, a.row_end);
-    lines.push_back(fmt::format("  {} {} {} {} {}", a.operand, a.writes ? "writes" : "reads", rows, a.col_begin, a.col_end));
+    lines.push_back(fmt::format("  {} {} {} {} {}", a.operand, a.writes ? "writes" : "reads", rows,
+                                a.col_begin, a.col_end));
   }
   return lines;
 }
@@ -83,7 +89,8 @@ TEST(Footprints, OfTheProofsAreThoseOfTheOperators) {
       if (unit > 0) {
         const uint32_t tiles = (cols + unit - 1) / unit, first = static_cast<uint32_t>(random() % tiles);
         instance.col_begin = first * unit;
-        instance.col_end = std::min(cols, instance.col_begin + unit * (1 + static_cast<uint32_t>(random() % (tiles - first))));
+        instance.col_end = std::min(
+            cols, instance.col_begin + unit * (1 + static_cast<uint32_t>(random() % (tiles - first))));
         ++fitting[op];
         ++kept;
       }
