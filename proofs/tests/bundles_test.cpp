@@ -56,7 +56,7 @@ TEST(Bundles, OfTheTinyCheckpointsAreAccepted) {
       options.chunk_rows = workers == 7 ? 200 : 100;  // not a multiple of the row tile
       Silent silent;
       const auto report = compile_model(options, silent);
-      ASSERT_TRUE(report.ok()) << report.error().message;
+      ASSERT_TRUE(report.ok()) << model << ": " << report.error().message;
       const std::string bytes = file_bytes(options.out / "model.pkt");
       batch.add(std::as_bytes(std::span(bytes)));
       names.push_back(model.filename().string() + " on " + std::to_string(workers) + " workers");
