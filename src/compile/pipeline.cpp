@@ -127,7 +127,7 @@ std::string build_record(const CompileOptions& options, const Compiled& compiled
   }
   record["plan"] = plan_to_json(compiled.plan);
   record["predictions"] = predictions_to_json(predict_programs(compiled.rewritten.graph, compiled.programs, compiled.plan.part,
-                                                               options.max_context));
+                                                               compiled.max_context));
   return json::serialize(record) + "\n";
 }
 
