@@ -1,6 +1,6 @@
 (* What it means that `verify` says yes. *)
 From Coq Require Import NArith List Arith Bool Lia.
-From Plow Require Import Trace Machine Invariant Reachable Order Progress Loops Sync Memory Races Program Footprint Verify.
+From Plow Require Import Trace Machine Invariant Reachable Order Progress Ending Loops Sync Memory Races Program Footprint Verify.
 Import ListNotations.
 
 (* A step that a runtime may ask for: a program of the bundle, and how many rows. *)
@@ -313,5 +313,81 @@ Theorem accepted_banks : forall t s, machine_runs t s -> forall w i, w < b_worke
   bank s (step_of s w mod 3) k = length (filter (fun vq =>
     (step_of s (fst vq) =? step_of s w) && (snd vq <? place s (fst vq))) (signals_of (list access) (code_of (steps (step_of s w))) k)).
 Proof. exact (banks_hold_this_step _ _ _ _ _ _ _ _ _ _ certs). Qed.
+
+(* (a') Every step ends: executions of more moves than the budget of a step are past it, and there are executions of any length. *)
+Definition machine_runs_in := runs_in (list access) (b_workers b) (fun e => code_of (steps e)) (fun e => lines_of (steps e)) turns.
+Definition moves_up_to := budget (list access) (b_workers b) (fun e => code_of (steps e)) turns.
+
+Theorem accepted_steps_end : forall n t s, machine_runs_in n t s -> forall e, moves_up_to e < n -> e < done s.
+Proof.
+  intros n t s R. apply (steps_end _ _ _ _ _ _ _ _ _ _ certs n t s R). intro w.
+  apply (turns_kept _ _ _ _ _ _ _ _ _ _ certs t s).
+  exact (runs_in_runs _ _ _ _ _ _ _ _ R).
+Qed.
+
+Theorem accepted_goes_on_for_ever : forall e, exists n t s, machine_runs_in n t s /\ e < done s.
+Proof.
+  intro e. assert (Any : forall n, exists t s, machine_runs_in n t s).
+  { induction n as [|n (t & s & R)].
+    - exists [], initial. constructor.
+    - destruct (accepted_never_deadlocks t s (runs_in_runs _ _ _ _ _ _ _ _ R)) as (w & a & s' & W & Mv).
+      eexists. exists s'. exact (in_more _ _ _ _ _ _ _ _ _ _ _ R W Mv). }
+  destruct (Any (S (moves_up_to e))) as (t & s & R). exists (S (moves_up_to e)), t, s. split; [exact R|].
+  apply (accepted_steps_end _ _ _ R). lia.
+Qed.
+
+(* (c') The same of elements: each row that is there and each column of an output is written by exactly one packet, once. *)
+Theorem accepted_elements_made_once : forall e t x row col, In x (touches_of (code_of (steps e)) t) ->
+  is_output (tensors_in (steps e) t) = true ->
+  row < rows_of (s_shape (steps e)) (tile_kind (tensors_in (steps e) t)) -> col < t_cols (tensors_in (steps e) t) ->
+  let makes := fun y => In y (touches_of (code_of (steps e)) t) /\ writes_it y = true /\
+    in_rows (s_shape (steps e)) (tile_kind (tensors_in (steps e) t)) (a_rows (snd y)) row = true /\ in_columns (snd y) col = true in
+  exists y, makes y /\ forall z, makes z -> z = y.
+Proof.
+  intros e t x row col I O R C. cbv zeta. set (k := tile_kind (tensors_in (steps e) t)) in *.
+  pose proof (all_allowed e) as A. pose proof (tiles_positive _ A k) as D.
+  set (r := row / tile_of (s_shape (steps e)) k).
+  assert (Rt : r < step_tiles (tiles_of (steps e) 1) (tiles_of (steps e) 2) k).
+  { unfold r. destruct k as [|[|k']]; cbn [step_tiles].
+    - cbn [rows_of tile_of] in *. rewrite Nat.div_1_r. exact R.
+    - exact (row_has_tile _ _ _ D R).
+    - exact (row_has_tile _ _ _ D R). }
+  assert (In_r : in_tile (s_shape (steps e)) k r row = true).
+  { unfold in_tile. rewrite !andb_true_iff, Nat.leb_le, !Nat.ltb_lt. unfold r.
+    pose proof (Nat.div_mod row (tile_of (s_shape (steps e)) k)) as E. pose proof (Nat.mod_upper_bound row (tile_of (s_shape (steps e)) k)) as U.
+    split; [split|exact R]; [|cbn [Nat.mul]]; nia. }
+  destruct (accepted_made_once e t x r col I O Rt C) as (y & (Y1 & Y2 & Y3 & Y4) & Only).
+  exists y. split.
+  - repeat split; auto. rewrite Y3. exact In_r.
+  - intros z (Z1 & Z2 & Z3 & Z4). apply Only; auto.
+    pose proof (memory_checked _ A) as K.
+    destruct (output_checked _ _ _ _ _ _ _ K t z Z1 O) as (Co & _). unfold check_output in Co. rewrite !andb_true_iff in Co.
+    destruct Co as [[_ Co] _]. rewrite forallb_forall in Co.
+    assert (Zi : In z (filter writes_it (touches_of (code_of (steps e)) t))) by (apply filter_In; auto).
+    specialize (Co _ Zi). destruct (a_rows (snd z)) as [r'|]; [|discriminate]. f_equal.
+    cbn in Z3. exact (tile_unique (s_shape (steps e)) k r' r row Z3 In_r).
+Qed.
+
+(* (d') Whatever a packet of an allowed step may read or write, of the tape and the caches too, by its operator's footprint: the
+   operand is there, has those columns and rows, and lies inside its memory. *)
+Theorem accepted_regions_in_bounds : forall s, allowed s -> forall q k g,
+  In q (queues (program_at (s_program s))) -> In k q -> is_protocol k = false -> In g (regions_of (tensors_in s) k) ->
+  region_in_bounds (tensors_in s) k g = true /\
+  let t := tensors_in s (nth (g_operand g) (p_operands k) 0) in
+  match t_space t with
+  | Column => (t_offset t <= 4)%N
+  | _ => (t_offset t + t_bytes t <= size_of_space b (program_at (s_program s)) t /\ extent b t <= t_bytes t)%N
+  end.
+Proof.
+  intros s A q k g Iq Ik Np Ig. pose proof (tables_checked s A) as T. unfold tables_ok in T. rewrite !andb_true_iff in T.
+  destruct T as [_ T]. rewrite forallb_forall in T. specialize (T _ Iq). rewrite forallb_forall in T. specialize (T _ Ik).
+  unfold packet_ok in T. rewrite Np, !andb_true_iff in T. destruct T as [_ T]. unfold work_ok in T. rewrite !andb_true_iff in T.
+  destruct T as [_ T]. rewrite forallb_forall in T. specialize (T _ Ig). split; [exact T|]. cbv zeta.
+  destruct (tensor_is_ok s (nth (g_operand g) (p_operands k) 0) A) as [Q|Q].
+  - exfalso. unfold region_in_bounds in T. rewrite Q in T. cbn in T. rewrite !andb_true_iff in T. destruct T as [[[_ T1] T2] _].
+    apply Nat.ltb_lt in T1. apply Nat.leb_le in T2. lia.
+  - unfold tensor_ok in Q. rewrite !andb_true_iff in Q. destruct Q as [_ Q].
+    destruct (t_space (tensors_in s (nth (g_operand g) (p_operands k) 0))); rewrite ?andb_true_iff, ?N.leb_le in Q; tauto.
+Qed.
 
 End Accepted.

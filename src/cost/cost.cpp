@@ -123,7 +123,7 @@ class Gatherer {
         rows(RowBody::kStore, inputs_[0], 2);
         break;
       case Op::kGlu:
-        activate(attributes_[0]);
+        rows(attributes_[0] == 0 ? RowBody::kSilu : RowBody::kGelu, output_);
         break;
       case Op::kSoftCap:
         rows(RowBody::kCap, output_);
@@ -132,7 +132,7 @@ class Gatherer {
         rows(RowBody::kPick, inputs_[0]);
         break;
       case Op::kLinear:
-        product(inputs_[1]);
+        product(inputs_[1], inputs_[0].shape.cols);
         break;
       case Op::kAttention:
         attention(inputs_[0], inputs_[1]);
@@ -141,46 +141,40 @@ class Gatherer {
         product(inputs_[1], attributes_[1] - attributes_[0]);
         break;
       case Op::kLinearAdd:
-        product(inputs_[1], attributes_[1] - attributes_[0]);
-        rows(RowBody::kSum, output_);
+        product(inputs_[1], attributes_[1] - attributes_[0]), epilogue(RowBody::kSum);
         break;
       case Op::kLinearBias:
-        product(inputs_[1]), rows(RowBody::kSum, output_);
-        break;
-      case Op::kNormLinear:
-        norm_first(), product(inputs_[2]);
-        break;
-      case Op::kNormLinearBias:
-        norm_first(), product(inputs_[2]), rows(RowBody::kSum, output_);
+        product(inputs_[1], inputs_[0].shape.cols), epilogue(RowBody::kSum);
         break;
       case Op::kGluLinear:
-        product(inputs_[1]), product(inputs_[2]), activate(attributes_[0]);
+        gate_and_up(1, attributes_[0]);
+        break;
+      case Op::kNormLinear:
+        prologue_norm(), product(inputs_[2], inputs_[0].shape.cols);
+        break;
+      case Op::kNormLinearBias:
+        prologue_norm(), product(inputs_[2], inputs_[0].shape.cols), epilogue(RowBody::kSum);
         break;
       case Op::kNormGluLinear:
-        norm_first(), product(inputs_[2]), product(inputs_[3]);
-        activate(attributes_[2]);
+        prologue_norm(), gate_and_up(2, attributes_[2]);
         break;
       case Op::kNormRope:
-        norm_heads(), groups(RowBody::kRotate, output_, attributes_[0]);
-        break;
-      case Op::kRopeKvAppend:
-        groups(RowBody::kRotate, inputs_[0], attributes_[0]);
-        rows(RowBody::kStore, inputs_[0], 2);
-        break;
-      case Op::kNormRopeKvAppend:
-        norm_heads(), groups(RowBody::kRotate, inputs_[0], attributes_[0]);
-        rows(RowBody::kStore, inputs_[0], 2);
-        break;
-      case Op::kRopeAttention:
-        groups(RowBody::kRotate, inputs_[0], attributes_[0]);
-        attention(inputs_[0], inputs_[2]);
-        break;
-      case Op::kNormRopeAttention:
-        norm_heads(), groups(RowBody::kRotate, inputs_[0], attributes_[0]);
-        attention(inputs_[0], inputs_[3]);
+        groups(RowBody::kNorm, output_, attributes_[0]), groups(RowBody::kRotate, output_, attributes_[0]);
         break;
       case Op::kNormAdd:
-        groups(RowBody::kNorm, output_, output_.shape.cols), rows(RowBody::kSum, output_);
+        groups(RowBody::kNorm, output_, output_.shape.cols), epilogue(RowBody::kSum);
+        break;
+      case Op::kNormRopeKvAppend:
+        groups(RowBody::kNorm, inputs_[0], attributes_[0]);
+        [[fallthrough]];
+      case Op::kRopeKvAppend:
+        groups(RowBody::kRotate, inputs_[0], attributes_[0]), rows(RowBody::kStore, inputs_[0], 2);
+        break;
+      case Op::kNormRopeAttention:
+        groups(RowBody::kNorm, inputs_[0], attributes_[0]);
+        [[fallthrough]];
+      case Op::kRopeAttention:
+        groups(RowBody::kRotate, inputs_[0], attributes_[0]), attention(inputs_[0], inputs_.back());
         break;
     }
     return load_;
@@ -206,18 +200,23 @@ class Gatherer {
     work.elements += Elements(rows_ * what.shape.cols);
   }
 
-  void activate(uint32_t activation) { rows(activation == 0 ? RowBody::kSilu : RowBody::kGelu, output_); }
-
-  // The first input's rows, before a product: whole rows, whatever columns of the product a worker has.
-  void norm_first() {
-    load_.prologue[static_cast<size_t>(RowBody::kNorm)] = {Runs(rows_),
-                                                           Elements(rows_ * inputs_[0].shape.cols)};
+  // What a product does with its sums before it stores them: no run begins.
+  void epilogue(RowBody body) {
+    load_.row_wise[static_cast<size_t>(body)].elements += Elements(rows_ * output_.shape.cols);
   }
-  void norm_heads() { groups(RowBody::kNorm, inputs_[0], attributes_[0]); }
 
-  // x times the transpose of `weight`, over all or `depth` of its columns.
-  void product(const ValueType& weight) { product(weight, weight.shape.cols); }
-  void product(const ValueType& weight, uint32_t depth) {
+  void prologue_norm() {
+    load_.prologue[static_cast<size_t>(RowBody::kNorm)] = {Runs(rows_), Elements(rows_ * inputs_[0].shape.cols)};
+  }
+
+  void gate_and_up(size_t gate, uint32_t activation) {
+    product(inputs_[gate], inputs_[0].shape.cols);
+    product(inputs_[gate + 1], inputs_[0].shape.cols);
+    epilogue(activation == 0 ? RowBody::kSilu : RowBody::kGelu);
+  }
+
+  // x times the transpose of `weight`, over `depth` of its columns.
+  void product(const ValueType& weight, double depth) {
     const double elements = static_cast<double>(weight.shape.rows) * depth;
     load_.weights += Bytes(elements * dtype_bytes(weight.dtype));
     load_.products += Flops(2 * rows_ * elements);
