@@ -48,10 +48,9 @@ TEST(Predictions, AreNotMadeUpForOtherSteps) {
 TEST(Predictions, ThatAreNoGridsAreRefused) {
   const std::string good = record_of(two_grids());
   for (const auto& [from, to] :
-       {std::pair("[10,2E1,4E1,6E1]", "[10]"), std::pair("\"samples\":true", "\"samples\":1"),
+       {std::pair("[1E1,2E1,4E1,6E1]", "[1E1]"), std::pair("\"samples\":true", "\"samples\":1"),
         std::pair("[0,1E2]", "[1E2,0]"), std::pair("1E3", "-1E3"), std::pair("\"rows\"", "\"row\"")}) {
     std::string bad = good;
-    for (size_t at = bad.find("E0"); at != std::string::npos; at = bad.find("E0")) bad.erase(at, 2);
     const size_t at = bad.find(from);
     ASSERT_NE(at, std::string::npos) << from << " in " << bad;
     bad.replace(at, std::string(from).size(), to);
