@@ -35,7 +35,7 @@ NOT_SHIPPED = re.compile(r"_test\.cpp$|_fuzz\.cpp$|(^|/)testing/")
 def files_below(root, folder=""):
     """Paths of text files relative to root."""
     for here, folders, files in os.walk(os.path.join(root, folder)):
-        folders[:] = sorted(f for f in folders if f not in SKIPPED_FOLDERS)
+        folders[:] = sorted(f for f in folders if f not in SKIPPED_FOLDERS and not f.startswith("."))
         for file in sorted(files):
             if os.path.splitext(file)[1] in TEXT_SUFFIXES and not os.path.islink(os.path.join(here, file)):
                 yield os.path.relpath(os.path.join(here, file), root)
@@ -60,7 +60,8 @@ def cmake_folders(text):
 def check_one_list(root):
     described = README_ENTRY.findall(read(root, "src/README.md"))
     built = cmake_folders(read(root, "src/CMakeLists.txt"))
-    there = sorted(f for f in os.listdir(os.path.join(root, "src")) if os.path.isdir(os.path.join(root, "src", f)))
+    there = sorted(f for f in os.listdir(os.path.join(root, "src"))
+                   if os.path.isdir(os.path.join(root, "src", f)) and not f.startswith("."))
     if sorted(described) != there:
         yield "src/README.md:1: describes %s, but the folders are %s" % (
             " ".join(sorted(described)), " ".join(there))

@@ -34,6 +34,9 @@ class CheckLayers(unittest.TestCase):
     def test_a_clean_tree_has_no_fault(self):
         self.assertEqual(self.faults_with({}), [])
 
+    def test_a_hidden_folder_is_not_looked_into(self):
+        self.assertEqual(self.faults_with({".scratch/a.md": "see /wo" + "rk/main\n", "src/.cache/a.h": ""}), [])
+
     def test_a_folder_that_nobody_describes_is_found(self):
         self.assert_fault({"src/extra/a.h": ""}, "src/README.md:1: describes")
 

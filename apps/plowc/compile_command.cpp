@@ -136,7 +136,7 @@ class Reporter : public ProgressSink {
            {"part", s.part},
            {"tuned_settings", s.settings},
            {"declared_context", s.declared_context},
-           {"max_context", options_.max_context},
+           {"max_context", s.max_context},
            {"max_slots", options_.max_slots},
            {"workers", options_.n_workers},
            {"memory_bytes", s.memory.total()},
@@ -159,7 +159,7 @@ class Reporter : public ProgressSink {
                                              : fmt::format("; {} tuned setting{}", s.settings,
                                                            s.settings == 1 ? "" : "s")));
     line("context", fmt::format("{} tokens of {} that the checkpoint declares, {} sequences at once",
-                                options_.max_context, s.declared_context, options_.max_slots));
+                                s.max_context, s.declared_context, options_.max_slots));
     line("memory", fmt::format("{}: weights {}, KV cache {} ({}), activations and the rest {}",
                                bytes_text(s.memory.total()), bytes_text(s.memory.weights),
                                bytes_text(s.memory.kv), dtype_name(options_.kv_dtype),

@@ -73,9 +73,9 @@ void add_compile_options(CLI::App& app, Arguments& a) {
   app.add_option("--out", a.out, "The bundle's directory [NAME.plow, here]");
   app.add_option("--arch", a.arch, "Instruction set to compile for [this machine's]")
       ->check(CLI::IsMember(arch_names()));
-  app.add_option("--max-ctx", a.compile.max_context, "Tokens that a sequence may have")
-      ->check(CLI::Range(1u, kMost))
-      ->capture_default_str();
+  app.add_option("--max-ctx", a.compile.max_context,
+                 "Tokens that a sequence may have [2048, or the checkpoint's if less]")
+      ->check(CLI::Range(1u, kMost));
   app.add_option("--slots", a.compile.max_slots, "Sequences that may be in the cache at once")
       ->check(CLI::Range(1u, 65535u))
       ->capture_default_str();

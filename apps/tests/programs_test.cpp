@@ -3,6 +3,7 @@
 #include "tests/tiny_checkpoint.h"
 
 #include <boost/json.hpp>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 namespace plow {
@@ -70,6 +72,13 @@ TEST(Compile, SummaryComesBeforeTheWorkAndTheNextCommandLast) {
   EXPECT_TRUE(normalised(result.out).ends_with("Next: plowrt chat --assets DIR/summary.plow\n"))
       << result.out;
   EXPECT_EQ(result.err.find('\r'), std::string::npos) << "a bar where nobody looks";
+}
+
+TEST(Compile, TheDefaultContextIsTheCheckpointsWhenThatIsShort) {
+  const ProgramResult result = run("plowc DIR/tiny --slots 1 --out DIR/default-context.plow");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("256 tokens of 256 that the checkpoint declares"), std::string::npos)
+      << result.out;
 }
 
 TEST(Compile, EventsAreOneJsonObjectALine) {
@@ -160,23 +169,58 @@ TEST(Compile, AKilledCompileLeavesNoBundleAndTheNextOneCleansUp) {
   EXPECT_EQ(names_in(folder), std::vector<std::string>{"out.plow"});
 }
 
+// For in_child: a file system of `size` at `folder` that only this process sees; exit code 99 where none may
+// be mounted.
+std::function<void()> small_disk(const fs::path& folder, const char* size) {
+  return [folder, size] {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("tmpfs", folder.c_str(), "tmpfs", 0, size) != 0) {
+      ::_exit(99);
+    }
+  };
+}
+
 TEST(Compile, AFullDiskIsFoundBeforeTheWorkAndLeavesNothing) {
   const fs::path folder = fixture_folder() / "small-disk";
   fs::create_directory(folder);
   ProgramRun run = parse_command("plowc DIR/tiny --max-ctx 64");
   run.arguments.insert(run.arguments.end(), {"--out", (folder / "out.plow").string()});
-  run.in_child = [folder] {
-    // A file system of 64 KiB that only this process sees.
-    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=64k") != 0) {
-      ::_exit(99);
-    }
-  };
+  run.in_child = small_disk(folder, "size=64k");
   const ProgramResult result = run_program(run);
   if (result.exit_code == 99) GTEST_SKIP() << "may not mount a file system here";
   EXPECT_EQ(result.exit_code, 4) << result.err;
   EXPECT_NE(result.err.find("the bundle needs"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("Free some space"), std::string::npos) << result.err;
+}
+
+// Another program fills the disk once the first file of the bundle is there.
+TEST(Compile, ADiskThatFillsMeanwhileLeavesNothing) {
+  slow_checkpoint();
+  const fs::path folder = fixture_folder() / "filling-disk";
+  fs::create_directory(folder);
+  ProgramRun run = parse_command("plowc DIR/slow --max-ctx 64 --workers 1");
+  run.arguments.insert(run.arguments.end(), {"--out", (folder / "out.plow").string()});
+  run.in_child = small_disk(folder, "size=128m");  // the bundle has 78 MB
+  int disk = -1;                                   // the child's disk, which outlives it
+  run.while_running = [&](int pid) {
+    const fs::path seen = fmt::format("/proc/{}/root{}", pid, folder.string());
+    std::error_code gone;
+    while (fs::is_empty(seen, gone) && !gone) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (gone) return;
+    ::kill(pid, SIGSTOP);
+    disk = ::open(seen.c_str(), O_RDONLY | O_DIRECTORY);
+    std::ofstream filler(seen / "filler", std::ios::binary);
+    const std::string block(size_t{1} << 20, 'x');
+    while (filler.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+    }
+    ::kill(pid, SIGCONT);
+  };
+  const ProgramResult result = run_program(run);
+  if (result.exit_code == 99) GTEST_SKIP() << "may not mount a file system here";
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  EXPECT_NE(result.err.find("No space left"), std::string::npos) << result.err;
+  EXPECT_EQ(names_in(fmt::format("/proc/self/fd/{}", disk)), std::vector<std::string>{"filler"});
+  ::close(disk);
 }
 
 // ---- an answer that is stopped

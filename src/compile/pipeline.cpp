@@ -32,11 +32,12 @@ struct Compiled {
   TapePlan tape;
   KvPlan kv;
   std::string served_name;
+  uint32_t max_context = 0;
 };
 
 Status check_options(const CompileOptions& options) {
   const auto refuse = [](const std::string& message) { return usage_error(message); };
-  if (options.max_context == 0) return refuse("the context must have at least one position (--max-ctx)");
+  if (options.max_context == 0u) return refuse("the context must have at least one position (--max-ctx)");
   if (options.max_slots == 0 || options.max_slots > kMaxSlots) {
     return refuse(fmt::format("a bundle has 1 to {} slots, not {} (--slots)", kMaxSlots, options.max_slots));
   }
@@ -87,9 +88,10 @@ Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progres
   progress.stage("graph", 0, 1);
   PLOW_TRY(const OpGraph graph, build_model(compiled.checkpoint, {options.kv_dtype, options.weight_dtype}));
   PLOW_TRY_STATUS(verify_graph(graph));
-  if (options.max_context > graph.max_position) {
-    return usage_error(fmt::format("{} positions were asked for (--max-ctx), but the checkpoint was trained for {}", options.max_context,
-                                   graph.max_position));
+  compiled.max_context = options.max_context.value_or(std::min(kDefaultContext, graph.max_position));
+  if (compiled.max_context > graph.max_position) {
+    return usage_error(fmt::format("{} positions were asked for (--max-ctx), but the checkpoint was trained for {}; ask for {} or fewer",
+                                   compiled.max_context, graph.max_position, graph.max_position));
   }
   progress.stage("rewrite", 0, 1);
   PLOW_TRY(compiled.rewritten, rewrite(graph, options, compiled.plan.part));
@@ -115,7 +117,7 @@ std::string build_record(const CompileOptions& options, const Compiled& compiled
   if (!options.served_name.empty()) record["served_name"] = options.served_name;
   record["isa"] = isa_name(options.isa);
   record["workers"] = options.n_workers;
-  record["max_context"] = options.max_context;
+  record["max_context"] = compiled.max_context;
   record["max_slots"] = options.max_slots;
   record["chunk_rows"] = options.chunk_rows;
   record["kv_dtype"] = dtype_name(options.kv_dtype);
@@ -125,7 +127,7 @@ std::string build_record(const CompileOptions& options, const Compiled& compiled
   }
   record["plan"] = plan_to_json(compiled.plan);
   record["predictions"] = predictions_to_json(predict_programs(compiled.rewritten.graph, compiled.programs, compiled.plan.part,
-                                                               options.max_context));
+                                                               compiled.max_context));
   return json::serialize(record) + "\n";
 }
 
@@ -137,7 +139,7 @@ BundleTables bundle_tables(const CompileOptions& options, const Compiled& compil
   header.n_workers = options.n_workers;
   header.tape_bytes = compiled.tape.bytes;
   header.vocab = graph.vocab;
-  header.max_context = options.max_context;
+  header.max_context = compiled.max_context;
   header.max_slots = options.max_slots;
   header.kv_dtype = options.kv_dtype;
   header.n_layers = graph.n_layers;
@@ -166,6 +168,7 @@ Result<CompileSummary> summarise(const Compiled& compiled, const BundleTables& t
   summary.hidden = graph.hidden;
   summary.vocab = graph.vocab;
   summary.declared_context = graph.max_position;
+  summary.max_context = compiled.max_context;
   summary.part = compiled.plan.part.name;
   summary.settings = compiled.plan.settings.size();
   summary.tape_bytes = compiled.tape.bytes;

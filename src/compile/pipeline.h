@@ -19,13 +19,16 @@
 
 namespace plow {
 
+// The cache takes this many positions for each of max_slots sequences; who wants longer ones says so.
+inline constexpr uint32_t kDefaultContext = 2048;
+
 struct CompileOptions {
   std::filesystem::path checkpoint;   // a directory with config.json and safetensors, or a .gguf file
   std::filesystem::path out;          // the bundle's directory; appears whole or not at all
   bool replace = false;               // an existing bundle may be replaced
   Isa isa = Isa::kX86_64;
   uint32_t n_workers = 1;
-  uint32_t max_context = 2048;        // positions a sequence
+  std::optional<uint32_t> max_context;  // positions a sequence; unset: kDefaultContext, or what the checkpoint declares when that is less
   uint32_t max_slots = 16;            // sequences at once
   uint32_t chunk_rows = 512;          // most rows of a step of the many-rows program
   DType kv_dtype = DType::kBf16;
@@ -47,6 +50,7 @@ struct CompileSummary {
   uint64_t tape_bytes = 0;
   std::string weight_dtypes;  // "bf16", or "bf16, f32"
   uint32_t declared_context = 0;  // of the checkpoint
+  uint32_t max_context = 0;       // of the bundle
   std::string part;  // that times are predicted for
   size_t settings = 0;  // of the tuner that are used
   MemoryPlan memory;              // at max_slots sequences of max_context

@@ -88,8 +88,17 @@ class Gatherer {
     }
   }
 
+  // A line for each operator: one that has none does not compile.
   Load run(Op op) {
     switch (op) {
+      case Op::kWeight:
+      case Op::kConstant:
+      case Op::kKvState:
+      case Op::kStepInput:
+      case Op::kLeave:
+      case Op::kClearBank:
+      case Op::kAdvance:
+        break;
       case Op::kEmbed:
         rows(RowBody::kCopy, output_);
         break;
@@ -167,8 +176,6 @@ class Gatherer {
       case Op::kRopeAttention:
         groups(RowBody::kRotate, inputs_[0], attributes_[0]), attention(inputs_[0], inputs_.back());
         break;
-      default:
-        by_definition(op);
     }
     return load_;
   }
@@ -232,18 +239,6 @@ class Gatherer {
     load_.head_columns = head_dim;
     load_.kv = Bytes(rows_ / run * std::min(size_.context + run, most + run) * 2 * cache.shape.cols *
                      dtype_bytes(cache.dtype));
-  }
-
-  // An operator that has no line above: what its definition says.
-  void by_definition(Op op) {
-    const Work work = op_def(op).work(inputs_, output_, attributes_, size_.tokens, size_.samples);
-    if (work.weight_bytes > 0 && work.flops > 0) {
-      load_.weights = Bytes(work.weight_bytes);
-      load_.products = Flops(work.flops);
-      load_.product_rows = std::max(rows_, 1.0);
-    }
-    load_.row_wise[static_cast<size_t>(RowBody::kSum)] = {Runs(rows_),
-                                                          Elements(work.activation_bytes / sizeof(float))};
   }
 
   std::span<const ValueType> inputs_;
