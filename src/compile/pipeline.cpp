@@ -71,7 +71,7 @@ Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progres
   PLOW_TRY_STATUS(verify_graph(compiled.rewritten.graph));
   progress.stage("programs", 0, 1);
   PLOW_TRY(compiled.programs, build_programs(compiled.rewritten.graph, options.isa, options.n_workers, options.chunk_rows, options.max_slots));
-  compiled.tape = plan_tape(compiled.rewritten.graph);
+  compiled.tape = plan_tape(compiled.rewritten.graph, options.isa);
   compiled.kv = plan_kv(compiled.rewritten.graph, options.isa);
   progress.stage("programs", 1, 1);
   return compiled;
@@ -152,7 +152,7 @@ Result<CompileSummary> summarise(const Compiled& compiled, const BundleTables& t
   for (const TapeTensor& tensor : compiled.tape.tensors) {
     if (graph.node(tensor.node).op != Op::kWeight) continue;
     summary.parameters += uint64_t{tensor.rows} * tensor.cols;
-    if (tensor.layout == Layout::kRows16Pairs) dtypes.insert(dtype_name(tensor.dtype));
+    if (tensor.layout == layout_of_matrices(options.isa)) dtypes.insert(dtype_name(tensor.dtype));
   }
   for (const std::string& dtype : dtypes) summary.weight_dtypes += (summary.weight_dtypes.empty() ? "" : ", ") + dtype;
   for (const CheckpointTensor& tensor : compiled.checkpoint.tensors) summary.checkpoint_bytes += tensor.bytes.size();

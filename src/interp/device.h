@@ -14,6 +14,10 @@
 #ifndef PLOW_DEVICE
 #define PLOW_DEVICE static inline
 #endif
+// The same for member functions.
+#ifndef PLOW_DEVICE_MEMBER
+#define PLOW_DEVICE_MEMBER inline
+#endif
 
 namespace plow::dev {
 

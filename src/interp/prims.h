@@ -29,6 +29,15 @@ concept HasClock = requires {
   I::clock_ns();
 };  // -> uint64_t, monotonic
 
+// A worker is one thread on a CPU and a team of threads on a GPU, which run the loop together.
+template <class I>
+concept HasTeam = requires(bool value) {
+  I::thread();      // -> uint32_t: 0 .. n_threads() - 1; thread 0 waits and signals for all
+  I::n_threads();   // -> uint32_t
+  I::settle();      // returns when every thread of the team has come here; what they wrote before is seen by all after
+  I::agree(value);  // -> bool: settle(), and the value that thread 0 gave
+};
+
 template <class I>
 concept HasPrefetch = requires(const void* line) {
   I::prefetch(line);
@@ -95,9 +104,12 @@ concept HasScalarMath = requires(double x, double* out, float f) {
   I::sqrt(f);
 };
 
+// What the loop needs of whoever plays it.
 template <class I>
-concept IsIsa = HasCounters<I> && HasSpin<I> && HasClock<I> && HasPrefetch<I> && HasVectors<I> &&
-    HasNarrowLoads<I> && HasScalarMath<I> && requires {
+concept IsWorker = HasCounters<I> && HasSpin<I> && HasClock<I> && HasTeam<I> && HasPrefetch<I>;
+
+template <class I>
+concept IsIsa = IsWorker<I> && HasVectors<I> && HasNarrowLoads<I> && HasScalarMath<I> && requires {
   I::kRowBlock;      // rows of activations that a register-blocked loop takes at once
   I::kAccumulators;  // Vecs that such a loop may sum in when it takes several row groups at once
 };

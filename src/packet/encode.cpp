@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "abi/layout.h"
 #include "ops/tile_rule.h"
 #include "tile/op_instance.h"
 
@@ -90,7 +91,7 @@ class Encoder {
       entry.space = Space::kKv;
       entry.offset = place.offset;
       entry.bytes = place.bytes;
-      entry.layout = Layout::kKvBlocks;
+      entry.layout = kv_.layout;
       entry.kv_group = place.group;
     } else if (node.op == Op::kStepInput || node.op == Op::kSample) {
       entry.space = Space::kStep;
@@ -166,17 +167,37 @@ class Encoder {
         entry.offset = tensor_of_node_[inputs[access.operand].value];
         entry.kv = static_cast<uint16_t>(tensor.kv_group + 1);
       } else if (tensor.space == Space::kTape) {
-        const uint32_t first = tensor.layout == Layout::kRows16Pairs ? access.row_begin / kRowGroup * kRowGroup : access.row_begin;
-        const uint64_t skipped = layout_bytes(tensor.layout, tensor.dtype, first, tensor.cols);
-        const uint64_t bytes = layout_bytes(tensor.layout, tensor.dtype, access.row_end - first, tensor.cols);
-        PLOW_CHECK(bytes <= 0xffffffffu, "a packet streams {} bytes, more than an entry can say", bytes);
-        entry.offset = tensor.offset + skipped;
-        entry.bytes = static_cast<uint32_t>(bytes);
+        add_tape_entries(tensor, access, entry);
+        continue;
       } else {
         continue;
       }
       tables_.stream.push_back(entry);
     }
+  }
+
+  void push_stream(StreamEntry entry, uint64_t offset, uint64_t bytes) {
+    PLOW_CHECK(bytes <= 0xffffffffu, "a packet streams {} bytes, more than an entry can say", bytes);
+    entry.offset = offset;
+    entry.bytes = static_cast<uint32_t>(bytes);
+    tables_.stream.push_back(entry);
+  }
+
+  // The tensor's bytes that the access reads. In atoms: one entry a chunk of columns, in the order of the chunks.
+  void add_tape_entries(const TensorEntry& tensor, const Access& access, const StreamEntry& entry) {
+    if (tensor.layout == Layout::kAtoms8x128) {
+      const uint32_t element = dtype_bytes(tensor.dtype);
+      const AtomShape shape = atom_shape(tensor.rows, tensor.cols, element);
+      const uint32_t chunk_bytes = shape.chunk_atoms * kAtomRowBytes;  // of a row
+      const uint32_t first = access.row_begin / kAtomRows, end = (access.row_end + kAtomRows - 1) / kAtomRows;
+      for (uint64_t byte = uint64_t{access.col_begin} * element / chunk_bytes * chunk_bytes; byte < uint64_t{access.col_end} * element; byte += chunk_bytes) {
+        push_stream(entry, tensor.offset + shape.chunk_offset(static_cast<uint32_t>(byte / chunk_bytes), first), (end - first) * shape.chunk_bytes());
+      }
+      return;
+    }
+    const uint32_t first = tensor.layout == Layout::kRows16Pairs ? access.row_begin / kRowGroup * kRowGroup : access.row_begin;
+    push_stream(entry, tensor.offset + layout_bytes(tensor.layout, tensor.dtype, first, tensor.cols),
+                layout_bytes(tensor.layout, tensor.dtype, access.row_end - first, tensor.cols));
   }
 
   const OpGraph& graph_;
