@@ -9,6 +9,7 @@
 #include "compile/programs.h"
 #include "compile/text_files.h"
 #include "compile/write_tape.h"
+#include "isa/nvidia/support.h"
 #include "isa/x86_64/interpreter.h"
 #include "models/models.h"
 #include "packet/kv_plan.h"
@@ -98,13 +99,14 @@ std::string build_record(const CompileOptions& options, const Compiled& compiled
 }
 
 // What the bodies ask for, the most of any packet.
-uint64_t scratch_bytes(const std::vector<ProgramStages>& programs) {
+uint64_t scratch_bytes(const std::vector<ProgramStages>& programs, Isa isa) {
   uint64_t most = 0;
   for (const ProgramStages& program : programs) {
     const ProgramEntry& entry = program.tables.entry;
     const uint32_t row_tile = std::max(entry.token_row_tile, entry.sample_row_tile);
     for (const Packet& packet : program.tables.packets) {
-      most = std::max(most, body_scratch_bytes(packet, program.tables.tensors.data(), row_tile));
+      const TensorEntry* tensors = program.tables.tensors.data();
+      most = std::max(most, isa == Isa::kX86_64 ? body_scratch_bytes(packet, tensors, row_tile) : nvidia::body_scratch_bytes(packet, tensors));
     }
   }
   return most;
@@ -123,7 +125,7 @@ BundleTables bundle_tables(const CompileOptions& options, const Compiled& compil
   header.kv_dtype = options.kv_dtype;
   header.n_layers = graph.n_layers;
   header.hidden = graph.hidden;
-  header.scratch_bytes = static_cast<uint32_t>(scratch_bytes(compiled.programs));
+  header.scratch_bytes = static_cast<uint32_t>(scratch_bytes(compiled.programs, options.isa));
   for (const ProgramStages& program : compiled.programs) tables.programs.push_back(program.tables);
   tables.kv_groups = compiled.kv.groups;
   tables.sources = planned_sources(graph, compiled.tape);
@@ -152,7 +154,7 @@ Result<CompileSummary> summarise(const Compiled& compiled, const BundleTables& t
   for (const TapeTensor& tensor : compiled.tape.tensors) {
     if (graph.node(tensor.node).op != Op::kWeight) continue;
     summary.parameters += uint64_t{tensor.rows} * tensor.cols;
-    if (tensor.layout == layout_of_matrices(options.isa)) dtypes.insert(dtype_name(tensor.dtype));
+    if (tensor.layout == layout_of_matrices(tables.header.isa)) dtypes.insert(dtype_name(tensor.dtype));
   }
   for (const std::string& dtype : dtypes) summary.weight_dtypes += (summary.weight_dtypes.empty() ? "" : ", ") + dtype;
   for (const CheckpointTensor& tensor : compiled.checkpoint.tensors) summary.checkpoint_bytes += tensor.bytes.size();

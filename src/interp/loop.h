@@ -39,7 +39,7 @@ PLOW_DEVICE bool wait_counters(StepRun& run, const Packet& packet, uint32_t inde
 template <class I>
 PLOW_DEVICE bool wait_packet(StepRun& run, const Packet& packet, uint32_t index, uint32_t row_tile) {
   const bool met = I::thread() != 0 || wait_counters<I>(run, packet, index, row_tile);
-  return I::agree(met);
+  return I::agree(met ? 1 : 0) != 0;
 }
 
 template <class I>
@@ -106,7 +106,7 @@ PLOW_DEVICE bool run_steps(Worker& worker) {
     const Fault fault{worker.index, lists.n_packets, Fault::kDoneWord, 0, epoch, epoch};
     const bool done =
         I::thread() != 0 || wait_word<I>(device, &device.control->done, fault, run.stream);
-    if (!I::agree(done)) return false;
+    if (I::agree(done ? 1 : 0) == 0) return false;
   }
   return true;
 }

@@ -24,6 +24,13 @@ concept HasSpin = requires {
   I::yield();
 };
 
+// Words that device and host share.
+template <class I>
+concept HasSystemWords = requires(uint32_t* word, const uint32_t* read, uint32_t value) {
+  I::load_acquire_system(read);  // -> uint32_t
+  I::store_release_system(word, value);
+};
+
 template <class I>
 concept HasClock = requires {
   I::clock_ns();
@@ -31,11 +38,11 @@ concept HasClock = requires {
 
 // A worker is one thread on a CPU and a team of threads on a GPU, which run the loop together.
 template <class I>
-concept HasTeam = requires(bool value) {
+concept HasTeam = requires(uint32_t value) {
   I::thread();      // -> uint32_t: 0 .. n_threads() - 1; thread 0 waits and signals for all
   I::n_threads();   // -> uint32_t
   I::settle();      // returns when every thread of the team has come here; what they wrote before is seen by all after
-  I::agree(value);  // -> bool: settle(), and the value that thread 0 gave
+  I::agree(value);  // -> uint32_t: settle(), and the value that thread 0 gave
 };
 
 template <class I>

@@ -36,10 +36,18 @@ concept HasLanes = requires(float f, double d, uint32_t u, uint32_t mask) {
   B::lane_xor(f, mask);  // -> the value of lane ^ mask; mask < kLanes
   B::lane_xor(d, mask);
   B::lane_xor(u, mask);
+  B::settle_wave();  // settle() among the lanes of a wave
+};
+
+// Words that several threads of a team change at once.
+template <class B>
+concept HasTeamWords = requires(uint32_t* word, uint32_t value) {
+  B::add_relaxed(word, value);
+  B::or_relaxed(word, value);
 };
 
 template <class B>
-concept IsTeam = IsWorker<B> && HasLaneMath<B> && HasLanes<B> && HasScalarMath<B>;
+concept IsTeam = IsWorker<B> && HasLaneMath<B> && HasLanes<B> && HasTeamWords<B> && HasScalarMath<B> && requires { B::trap(); };
 
 template <class B>
 PLOW_DEVICE uint32_t lane() {

@@ -32,7 +32,7 @@ struct ScalarPrims {
   static uint32_t thread() { return 0; }
   static uint32_t n_threads() { return 1; }
   static void settle() {}
-  static bool agree(bool value) { return value; }
+  static uint32_t agree(uint32_t value) { return value; }
 
   static void pause() { _mm_pause(); }
   static void yield() { sched_yield(); }

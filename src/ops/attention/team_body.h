@@ -52,14 +52,14 @@ PLOW_DEVICE void load_columns(const T* row, uint32_t column, uint32_t head_dim, 
       T value[16 / sizeof(T)];
     };
     const auto* from = reinterpret_cast<const Eight*>(row + column);
-#pragma unroll
+PLOW_UNROLL
     for (uint32_t part = 0; part < kLaneColumns * sizeof(T) / 16; ++part) {
       const Eight unit = from[part];
-#pragma unroll
+PLOW_UNROLL
       for (uint32_t i = 0; i < 16 / sizeof(T); ++i) out[part * (16 / sizeof(T)) + i] = to_float(unit.value[i]);
     }
   } else {
-#pragma unroll
+PLOW_UNROLL
     for (uint32_t i = 0; i < kLaneColumns; ++i) out[i] = column + i < head_dim ? to_float(row[column + i]) : 0.0f;
   }
 }
@@ -68,27 +68,27 @@ PLOW_DEVICE void load_columns(const T* row, uint32_t column, uint32_t head_dim, 
 template <class B, class T>
 PLOW_DEVICE void score_unit(const TeamAttention& pass, uint32_t base, const T* keys) {
   const uint32_t part = lane<B>() % kScoreLanes;
-#pragma unroll 2
+PLOW_UNROLL_BY(2)
   for (uint32_t first = 0; first < kTeamUnit; first += B::kLanes / kScoreLanes) {
     const uint32_t in_unit = first + lane<B>() / kScoreLanes, position = base + in_unit;
     float score[kTeamQueries] = {};
     if (position >= pass.positions.begin && position < pass.positions.end) {
       const T* row = keys + size_t{in_unit} * pass.head_dim;
-#pragma unroll 4
+PLOW_UNROLL_BY(4)
       for (uint32_t c = part * kLaneColumns; c < pass.head_dim; c += kScoreLanes * kLaneColumns) {
         float k[kLaneColumns];
         load_columns(row, c, pass.head_dim, k);
-#pragma unroll
+PLOW_UNROLL
         for (uint32_t g = 0; g < kTeamQueries; ++g) {
           const float* q = pass.q + g * pass.head_dim + c;
-#pragma unroll
+PLOW_UNROLL
           for (uint32_t i = 0; i < kLaneColumns; ++i) {
             if (c + i < pass.head_dim) score[g] = B::fma(q[i], k[i], score[g]);
           }
         }
       }
     }
-#pragma unroll
+PLOW_UNROLL
     for (uint32_t g = 0; g < kTeamQueries; ++g) {
       score[g] = reduce_lanes<B>(score[g], kScoreLanes, Sum{});
       if (g == part) pass.weights[g * kTeamUnit + in_unit] = score[g];
@@ -102,7 +102,7 @@ PLOW_DEVICE void score_unit(const TeamAttention& pass, uint32_t base, const T* k
 template <class B>
 PLOW_DEVICE float softmax_query(const TeamAttention& pass, uint32_t base, float* weights, float& maximum, float& sum) {
   float score[kTeamUnit / 32], largest = -__builtin_inff();
-#pragma unroll
+PLOW_UNROLL
   for (uint32_t i = 0; i * B::kLanes < kTeamUnit; ++i) {
     const uint32_t in_unit = i * B::kLanes + lane<B>(), position = base + in_unit;
     float x = B::mul(weights[in_unit], pass.scale);
@@ -113,7 +113,7 @@ PLOW_DEVICE float softmax_query(const TeamAttention& pass, uint32_t base, float*
   }
   largest = B::max(maximum, reduce_lanes<B>(largest, B::kLanes, Largest{}));
   float total = 0;
-#pragma unroll
+PLOW_UNROLL
   for (uint32_t i = 0; i * B::kLanes < kTeamUnit; ++i) {
     const float weight = exp<B>(B::sub(score[i], largest));
     weights[i * B::kLanes + lane<B>()] = weight;
@@ -141,7 +141,7 @@ PLOW_DEVICE ValueLanes value_lanes(uint32_t head_dim) {
 template <class B, class T, uint32_t kPasses>
 PLOW_DEVICE void attend_wave(const TeamAttention& pass, float* out, float* statistics) {
   float maximum[kTeamQueries], sum[kTeamQueries], acc[kPasses][kTeamQueries][kLaneColumns] = {};
-#pragma unroll
+PLOW_UNROLL
   for (uint32_t g = 0; g < kTeamQueries; ++g) maximum[g] = -__builtin_inff(), sum[g] = 0;
   const ValueLanes lanes = value_lanes<B>(pass.head_dim);
   const uint32_t first = pass.positions.begin / kTeamUnit, end = ceil_div(pass.positions.end, kTeamUnit);
@@ -151,12 +151,12 @@ PLOW_DEVICE void attend_wave(const TeamAttention& pass, float* out, float* stati
     const T* keys = team_head_block<T>(pass, base);
     const T* values = keys + size_t{pass.head_dim} * kTeamUnit;
     score_unit<B>(pass, base, keys);
-#pragma unroll
+PLOW_UNROLL
     for (uint32_t g = 0; g < kTeamQueries; ++g) {
       const float factor = softmax_query<B>(pass, base, pass.weights + g * kTeamUnit, maximum[g], sum[g]);
-#pragma unroll
+PLOW_UNROLL
       for (uint32_t p = 0; p < kPasses; ++p) {
-#pragma unroll
+PLOW_UNROLL
         for (uint32_t i = 0; i < kLaneColumns; ++i) acc[p][g][i] = B::mul(acc[p][g][i], factor);
       }
     }
@@ -164,18 +164,18 @@ PLOW_DEVICE void attend_wave(const TeamAttention& pass, float* out, float* stati
     const uint32_t begin = max_u32(pass.positions.begin, base) - base;
     const uint32_t last = min_u32(pass.positions.end - base, kTeamUnit);
     if (lanes.active) {
-#pragma unroll 4
+PLOW_UNROLL_BY(4)
       for (uint32_t t = begin + (lanes.row + lanes.rows - begin % lanes.rows) % lanes.rows; t < last; t += lanes.rows) {
-#pragma unroll
+PLOW_UNROLL
         for (uint32_t p = 0; p < kPasses; ++p) {
           const uint32_t column = lanes.column + p * kLaneColumns * B::kLanes;
           if (kPasses > 1 && column >= pass.head_dim) continue;
           float v[kLaneColumns];
           load_columns(values + size_t{t} * pass.head_dim, column, pass.head_dim, v);
-#pragma unroll
+PLOW_UNROLL
           for (uint32_t g = 0; g < kTeamQueries; ++g) {
             const float weight = pass.weights[g * kTeamUnit + t];
-#pragma unroll
+PLOW_UNROLL
             for (uint32_t i = 0; i < kLaneColumns; ++i) acc[p][g][i] = B::fma(weight, v[i], acc[p][g][i]);
           }
         }
@@ -183,15 +183,15 @@ PLOW_DEVICE void attend_wave(const TeamAttention& pass, float* out, float* stati
     }
     B::settle_wave();
   }
-#pragma unroll
+PLOW_UNROLL
   for (uint32_t g = 0; g < kTeamQueries; ++g) {
     if (lane<B>() == g) {
       statistics[2 * g] = maximum[g];
       statistics[2 * g + 1] = sum[g];
     }
-#pragma unroll
+PLOW_UNROLL
     for (uint32_t p = 0; p < kPasses; ++p) {
-#pragma unroll
+PLOW_UNROLL
       for (uint32_t i = 0; i < kLaneColumns; ++i)
         out[((p * B::kLanes + lane<B>()) * kTeamQueries + g) * kLaneColumns + i] = acc[p][g][i];
     }
@@ -277,7 +277,7 @@ PLOW_DEVICE void attention_of(const BodyContext& ctx, const Packet& packet, uint
 }
 
 template <class B>
-PLOW_DEVICE void attention_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+PLOW_DEVICE_BODY void attention_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   if (operand(ctx, packet, 1).dtype == DType::kBf16) {
     attention_of<B, Bf16>(ctx, packet, row_tile);
   } else {

@@ -7,7 +7,7 @@
 namespace plow::dev {
 
 template <class B>
-PLOW_DEVICE void embed_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+PLOW_DEVICE_BODY void embed_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   const TensorEntry &table = operand(ctx, packet, 0), &out = operand(ctx, packet, 2);
   with_tape_type(ctx, table, [&]<class W>(const W* data) {
     const AtomShape shape = atom_shape(table.rows, table.cols, sizeof(W));

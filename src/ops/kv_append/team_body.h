@@ -22,7 +22,7 @@ PLOW_DEVICE void append_rows(const BodyContext& ctx, const Packet& packet, uint3
 }
 
 template <class B>
-PLOW_DEVICE void kv_append_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+PLOW_DEVICE_BODY void kv_append_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   if (operand(ctx, packet, 3).dtype == DType::kBf16) {
     append_rows<B, Bf16>(ctx, packet, row_tile);
   } else {

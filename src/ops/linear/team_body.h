@@ -32,16 +32,16 @@ template <class B, class W, int R>
 PLOW_DEVICE void add_unit(const WeightUnit& unit, uint32_t first, uint32_t k, const float* const (&x)[R], float (&sum)[R]) {
   constexpr uint32_t kValues = kAtomUnitBytes / sizeof(W);
   if (first + kValues <= k) {
-#pragma unroll
+PLOW_UNROLL
     for (uint32_t i = 0; i < kValues; ++i) {
       const float w = unit_value<W>(unit, i);
-#pragma unroll
+PLOW_UNROLL
       for (int r = 0; r < R; ++r) sum[r] = B::fma(x[r][first + i], w, sum[r]);
     }
   } else {
     for (uint32_t i = 0; first + i < k; ++i) {
       const float w = unit_value<W>(unit, i);
-#pragma unroll
+PLOW_UNROLL
       for (int r = 0; r < R; ++r) sum[r] = B::fma(x[r][first + i], w, sum[r]);
     }
   }
@@ -53,14 +53,14 @@ PLOW_DEVICE void linear_tile(const unsigned char* matrix, const AtomShape& shape
                              const float* const (&x)[R], float (&sum)[R]) {
   constexpr uint32_t kValues = kAtomUnitBytes / sizeof(W), kUnits = kAtomRowBytes / kAtomUnitBytes;
   const uint32_t row = B::thread() % 32 / 4, quarter = B::thread() % 4;
-#pragma unroll
+PLOW_UNROLL
   for (int r = 0; r < R; ++r) sum[r] = 0;
   for (uint32_t chunk = 0; chunk < shape.chunks; ++chunk) {
     const unsigned char* from = matrix + shape.chunk_offset(chunk, tile) + row * kAtomRowBytes;
     const uint32_t first = chunk * shape.chunk_atoms * kUnits;
-#pragma unroll 4
+PLOW_UNROLL_BY(4)
     for (uint32_t atom = 0; atom < shape.chunk_atoms; ++atom) {
-#pragma unroll
+PLOW_UNROLL
       for (uint32_t half = 0; half < 2; ++half) {
         const uint32_t u = half * 4 + quarter;
         const auto unit = *reinterpret_cast<const WeightUnit*>(from + atom * kAtomBytes + (u ^ row) * kAtomUnitBytes);
@@ -68,7 +68,7 @@ PLOW_DEVICE void linear_tile(const unsigned char* matrix, const AtomShape& shape
       }
     }
   }
-#pragma unroll
+PLOW_UNROLL
   for (int r = 0; r < R; ++r) sum[r] = reduce_lanes<B>(sum[r], 4, Sum{});
 }
 
@@ -81,7 +81,7 @@ PLOW_DEVICE void linear_rows(const BodyContext& ctx, const Packet& packet, uint3
   const AtomShape shape = atom_shape(weights.rows, weights.cols, sizeof(W));
   const float* x[R];
   float sum[R];
-#pragma unroll
+PLOW_UNROLL
   for (int r = 0; r < R; ++r) x[r] = arena_row(ctx, in, row + min_u32(static_cast<uint32_t>(r), n_rows - 1));
   // A wave goes round as long as its first 32 lanes have a tile; the others repeat the last one then.
   const uint32_t first_tile = begin / kAtomRows, tiles = ceil_div(end, kAtomRows) - first_tile;
@@ -91,7 +91,7 @@ PLOW_DEVICE void linear_rows(const BodyContext& ctx, const Packet& packet, uint3
     linear_tile<B, W, R>(matrix, shape, tile, in.cols, x, sum);
     const uint32_t column = tile * kAtomRows + B::thread() % 32 / 4;
     if (B::thread() % 4 != 0 || own >= tiles || column >= end) continue;
-#pragma unroll
+PLOW_UNROLL
     for (int r = 0; r < R; ++r) {
       if (static_cast<uint32_t>(r) < n_rows) arena_row(ctx, out, row + static_cast<uint32_t>(r))[column] = sum[r];
     }
@@ -99,7 +99,7 @@ PLOW_DEVICE void linear_rows(const BodyContext& ctx, const Packet& packet, uint3
 }
 
 template <class B>
-PLOW_DEVICE void linear_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+PLOW_DEVICE_BODY void linear_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   const Range rows = packet_rows(ctx, packet, row_tile);
   with_tape_type(ctx, operand(ctx, packet, 1), [&]<class W>(const W*) {
     for_columns(packet, operand(ctx, packet, 2).cols, [&](uint32_t begin, uint32_t end) {

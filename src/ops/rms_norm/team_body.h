@@ -21,7 +21,7 @@ PLOW_DEVICE void norm_group(const float* x, float* out, uint32_t group, float ep
 }
 
 template <class B>
-PLOW_DEVICE void rms_norm_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+PLOW_DEVICE_BODY void rms_norm_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   const TensorEntry &x = operand(ctx, packet, 0), &out = operand(ctx, packet, 2);
   const float eps = immediate_f32(packet, 0), offset = immediate_f32(packet, 1);
   const uint32_t group = packet.immediate[2];

@@ -16,7 +16,7 @@ PLOW_DEVICE float rotated(const float* head, const float* table, uint32_t half, 
 }
 
 template <class B>
-PLOW_DEVICE void rope_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+PLOW_DEVICE_BODY void rope_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   const TensorEntry &x = operand(ctx, packet, 0), &table = operand(ctx, packet, 1), &out = operand(ctx, packet, 2);
   const uint32_t head_dim = packet.immediate[0];
   each_element<B>(ctx, packet, row_tile, out.cols, [&](uint32_t row, uint32_t c) {

@@ -6,7 +6,7 @@
 namespace plow::dev {
 
 template <class B>
-PLOW_DEVICE void rope_table_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+PLOW_DEVICE_BODY void rope_table_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   const TensorEntry& out = operand(ctx, packet, 2);
   const double* frequency = tape_data<double>(ctx, operand(ctx, packet, 0));
   const double factor = static_cast<double>(immediate_f32(packet, 0));

@@ -135,16 +135,18 @@ PLOW_DEVICE void team_penalise(const SamplingParams& params, const uint32_t* his
                                uint32_t* seen, float* logits) {
   for (uint32_t c = B::thread(); c < vocab; c += B::n_threads()) seen[c] = 0;
   B::settle();
+  constexpr uint32_t kSeen = 0x80000000u;  // the rest counts how often it was in the answer
   for (uint32_t i = B::thread(); i < n; i += B::n_threads()) {
-    // In the prompt only: a mark in the high bits, which counts of the answer do not reach.
-    if (history[i] < vocab) B::add_relaxed(&seen[history[i]], i >= params.prompt_tokens ? 1 : 1u << 16);
+    if (history[i] >= vocab) continue;
+    B::or_relaxed(&seen[history[i]], kSeen);
+    if (i >= params.prompt_tokens) B::add_relaxed(&seen[history[i]], 1);
   }
   B::settle();
   for (uint32_t c = B::thread(); c < vocab; c += B::n_threads()) {
     if (seen[c] == 0) continue;
     float logit = logits[c];
     logit = logit > 0 ? B::div(logit, params.repetition_penalty) : B::mul(logit, params.repetition_penalty);
-    const uint32_t count = seen[c] & 0xffffu;
+    const uint32_t count = seen[c] & ~kSeen;
     if (count > 0)
       logit = B::sub(logit, B::add(B::mul(params.frequency_penalty, static_cast<float>(count)), params.presence_penalty));
     logits[c] = logit;
@@ -185,7 +187,7 @@ PLOW_DEVICE Sampled team_sample_row(const SamplingParams& params, const float* f
 }
 
 template <class B>
-PLOW_DEVICE void sample_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+PLOW_DEVICE_BODY void sample_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   const TensorEntry& logits = operand(ctx, packet, 0);
   const StepDescriptor& step = *ctx.step;
   const Range rows = packet_rows(ctx, packet, row_tile);

@@ -7,7 +7,7 @@
 namespace plow::dev {
 
 template <class B>
-PLOW_DEVICE void soft_cap_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+PLOW_DEVICE_BODY void soft_cap_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   const TensorEntry &x = operand(ctx, packet, 0), &out = operand(ctx, packet, 1);
   const float cap = immediate_f32(packet, 0);
   each_element<B>(ctx, packet, row_tile, out.cols, [&](uint32_t row, uint32_t c) {
