@@ -25,6 +25,7 @@ struct ModelShape {
 };
 constexpr ModelShape kShapes[] = {{"small", 512, 1536, 4, 8, 2, 64, 32000, true},
                              {"llama-1b", 2048, 8192, 16, 32, 8, 64, 128256, true},
+                             {"llama-1b-small-head", 2048, 8192, 16, 32, 8, 64, 2048, true},
                              {"llama-8b", 4096, 14336, 32, 32, 8, 128, 128256, false}};
 
 Result<OpGraph> graph_of(const ModelShape& s) {
@@ -71,7 +72,7 @@ Result<BundleFile> bundle_of(const ModelShape& shape, const GpuFacts& gpu, uint3
   header.kv_dtype = DType::kBf16;
   header.n_layers = graph.n_layers;
   header.hidden = graph.hidden;
-  PLOW_TRY(const auto programs, build_programs(graph, gpu.isa, gpu.n_workers, 512, header.max_slots));
+  PLOW_TRY(const auto programs, build_programs(graph, gpu.n_workers, 512, header.max_slots, default_plan(gpu.isa)));
   for (const ProgramStages& program : programs) {
     tables.programs.push_back(program.tables);
     for (const Packet& packet : program.tables.packets)

@@ -9,6 +9,8 @@
  3. No environment variable is read below src/: only programs read them.
  4. No file mentions a path of the machine or the workplace that it was written on, and none leaves work for later.
  5. No source file is longer than 600 lines.
+ 6. A fused operator (PLOW_FUSED in src/abi/ops.def) is made by src/rewrite/ and nowhere else: what ships names one only
+    in the libraries that define, price, check or run operators, and there too nothing builds a node of it.
 """
 import os
 import re
@@ -25,12 +27,15 @@ ENVIRONMENT = re.compile(r"\b(secure_)?getenv\b|\benviron\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 LIBRARY = re.compile(r"^plow_library\(\s*(\w+)(?:[^)]*?\bFOLDER\s+(\S+))?", re.MULTILINE)
 README_ENTRY = re.compile(r"^\| \[?`(\w+)/`", re.MULTILINE)
+FUSED = re.compile(r"^PLOW_FUSED\(\s*\d+\s*,\s*(\w+)", re.MULTILINE)
+FUSED_KNOWN_IN = {"abi", "bundle", "cost", "interp", "isa", "ops", "rewrite"}  # folders of src/
+NOT_SHIPPED = re.compile(r"_test\.cpp$|_fuzz\.cpp$|(^|/)testing/")
 
 
 def files_below(root, folder=""):
     """Paths of text files relative to root."""
     for here, folders, files in os.walk(os.path.join(root, folder)):
-        folders[:] = sorted(f for f in folders if f not in SKIPPED_FOLDERS)
+        folders[:] = sorted(f for f in folders if f not in SKIPPED_FOLDERS and not f.startswith("."))
         for file in sorted(files):
             if os.path.splitext(file)[1] in TEXT_SUFFIXES and not os.path.islink(os.path.join(here, file)):
                 yield os.path.relpath(os.path.join(here, file), root)
@@ -55,7 +60,8 @@ def cmake_folders(text):
 def check_one_list(root):
     described = README_ENTRY.findall(read(root, "src/README.md"))
     built = cmake_folders(read(root, "src/CMakeLists.txt"))
-    there = sorted(f for f in os.listdir(os.path.join(root, "src")) if os.path.isdir(os.path.join(root, "src", f)))
+    there = sorted(f for f in os.listdir(os.path.join(root, "src"))
+                   if os.path.isdir(os.path.join(root, "src", f)) and not f.startswith("."))
     if sorted(described) != there:
         yield "src/README.md:1: describes %s, but the folders are %s" % (
             " ".join(sorted(described)), " ".join(there))
@@ -83,9 +89,30 @@ def check_lines(root):
             yield "%s:%d: longer than %d lines; split it by what it does" % (path, len(lines), MAX_LINES)
 
 
+def check_fused(root):
+    path = "src/abi/ops.def"
+    names = FUSED.findall(read(root, path)) if os.path.exists(os.path.join(root, path)) else []
+    if not names:
+        return
+    named = r"Op::k(%s)\b" % "|".join(names)
+    mention = re.compile(named)
+    # A call that adds a node, or an assignment to a node's operator; also over the end of a line.
+    construction = re.compile(r"(\b(add|push|push_back|emplace_back)\s*\(\s*|\bop\s*=\s*|\bNode\s*\{\s*(\.op\s*=\s*)?)" + named)
+    for path in [p for folder in ("src", "apps") for p in files_below(root, folder)]:
+        parts = path.split(os.sep)
+        if os.path.splitext(path)[1] not in (".h", ".cpp", ".def") or NOT_SHIPPED.search(path) or parts[1] == "rewrite":
+            continue
+        text = read(root, path)
+        pattern = construction if parts[0] == "src" and parts[1] in FUSED_KNOWN_IN else mention
+        for match in pattern.finditer(text):
+            yield "%s:%d: Op::k%s is made or named here; only src/rewrite/ makes fused operators" % (
+                path, text.count("\n", 0, match.end()) + 1, match.group(match.lastindex))
+
+
 def faults(root):
     yield from check_one_list(root)
     yield from check_lines(root)
+    yield from check_fused(root)
 
 
 def main():

@@ -34,6 +34,9 @@ class CheckLayers(unittest.TestCase):
     def test_a_clean_tree_has_no_fault(self):
         self.assertEqual(self.faults_with({}), [])
 
+    def test_a_hidden_folder_is_not_looked_into(self):
+        self.assertEqual(self.faults_with({".scratch/a.md": "see /wo" + "rk/main\n", "src/.cache/a.h": ""}), [])
+
     def test_a_folder_that_nobody_describes_is_found(self):
         self.assert_fault({"src/extra/a.h": ""}, "src/README.md:1: describes")
 
@@ -59,6 +62,30 @@ class CheckLayers(unittest.TestCase):
 
     def test_a_file_that_is_too_long_is_found(self):
         self.assert_fault({"src/ops/mul.cpp": "//\n" * 600}, "src/ops/mul.cpp:601: longer")
+
+    FUSED = {"src/abi/ops.def": "PLOW_OP(17, Scale, scale)\nPLOW_FUSED(30, LinearAdd, linear_add)  // x\n",
+             "src/README.md": CLEAN["src/README.md"] + "| `abi/` | numbers |\n| `models/` | graphs |\n| `rewrite/` | rules |\n",
+             "src/CMakeLists.txt": CLEAN["src/CMakeLists.txt"] + "plow_library(abi)\nplow_library(models)\nplow_library(rewrite)\n",
+             "src/abi/op.h": "case Op::kLinearAdd: return 2;\n", "src/rewrite/a.cpp": "b.add(Op::kLinearAdd, {x});\n",
+             "src/models/m.cpp": "b.add(Op::kScale, {x});\n"}
+
+    def test_a_fused_operator_may_be_made_by_the_rewriter(self):
+        self.assertEqual(self.faults_with(self.FUSED), [])
+
+    def test_a_fused_operator_that_a_model_names_is_found(self):
+        made = {**self.FUSED, "src/models/m.cpp": "int a;\nb.add(\n    Op::kLinearAdd, {x});\n"}
+        self.assert_fault(made, "src/models/m.cpp:3: Op::kLinearAdd")
+        named = {**self.FUSED, "apps/main.cpp": "auto op = Op::kLinearAdd;\n"}
+        self.assert_fault(named, "apps/main.cpp:1: Op::kLinearAdd")
+
+    def test_a_fused_operator_that_a_library_of_operators_builds_is_found(self):
+        for line in ("node.op = Op::kLinearAdd;\n", "builder.add(Op::kLinearAdd, {x});\n", "Node{.op = Op::kLinearAdd};\n"):
+            self.assert_fault({**self.FUSED, "src/ops/a.cpp": line}, "src/ops/a.cpp:1: Op::kLinearAdd")
+        self.assertEqual(self.faults_with({**self.FUSED, "src/ops/a.cpp": "if (node.op == Op::kLinearAdd) return;\n"}), [])
+
+    def test_a_test_may_build_any_operator(self):
+        line = "b.add(Op::kLinearAdd, {x});\n"
+        self.assertEqual(self.faults_with({**self.FUSED, "src/ops/a_test.cpp": line, "src/models/testing/m.h": line}), [])
 
 
 if __name__ == "__main__":

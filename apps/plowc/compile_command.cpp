@@ -48,8 +48,8 @@ std::string fit_text(const MemoryPlan& plan, uint32_t slots, uint64_t available)
 
 class Reporter : public ProgressSink {
  public:
-  Reporter(const CompileOptions& options, bool as_json)
-      : options_(options), json_(as_json), bar_(stderr, Terminal::of(STDERR_FILENO)) {
+  Reporter(const CompileOptions& options, const std::string& part_note, bool as_json)
+      : options_(options), part_note_(part_note), json_(as_json), bar_(stderr, Terminal::of(STDERR_FILENO)) {
     bar_.keep_lines(false);  // the stages before the summary are short; the summary comes first
   }
 
@@ -133,8 +133,10 @@ class Reporter : public ProgressSink {
            {"dtypes", s.weight_dtypes},
            {"checkpoint_bytes", s.checkpoint_bytes},
            {"tape_bytes", s.tape_bytes},
+           {"part", s.part},
+           {"tuned_settings", s.settings},
            {"declared_context", s.declared_context},
-           {"max_context", options_.max_context},
+           {"max_context", s.max_context},
            {"max_slots", options_.max_slots},
            {"workers", options_.n_workers},
            {"memory_bytes", s.memory.total()},
@@ -152,8 +154,12 @@ class Reporter : public ProgressSink {
     line("checkpoint",
          fmt::format("{}, on the device {}", bytes_text(s.checkpoint_bytes), bytes_text(s.tape_bytes)));
     line("target", fmt::format("{}, {} workers", isa_name(options_.isa), options_.n_workers));
+    line("part", fmt::format("{} ({}){}", s.part, part_note_,
+                             s.settings == 0 ? ""
+                                             : fmt::format("; {} tuned setting{}", s.settings,
+                                                           s.settings == 1 ? "" : "s")));
     line("context", fmt::format("{} tokens of {} that the checkpoint declares, {} sequences at once",
-                                options_.max_context, s.declared_context, options_.max_slots));
+                                s.max_context, s.declared_context, options_.max_slots));
     line("memory", fmt::format("{}: weights {}, KV cache {} ({}), activations and the rest {}",
                                bytes_text(s.memory.total()), bytes_text(s.memory.weights),
                                bytes_text(s.memory.kv), dtype_name(options_.kv_dtype),
@@ -163,6 +169,7 @@ class Reporter : public ProgressSink {
   }
 
   const CompileOptions& options_;
+  const std::string& part_note_;
   bool json_;
   ProgressBar bar_;
   std::optional<Error> refusal_;
@@ -172,10 +179,10 @@ class Reporter : public ProgressSink {
 
 }  // namespace
 
-Status compile_command(const CompileOptions& options, bool as_json) {
+Status compile_command(const CompileOptions& options, const std::string& part_note, bool as_json) {
   catch_interrupts();
   const auto begin = Clock::now();
-  Reporter reporter(options, as_json);
+  Reporter reporter(options, part_note, as_json);
   const Result<CompileResult> result = compile_model(options, reporter);
   if (result.ok()) {
     reporter.finished(*result, seconds_since(begin));

@@ -6,7 +6,8 @@
 
 namespace plow {
 
-// `json`: events on stdout, one object a line, instead of text for people.
-Status compile_command(const CompileOptions& options, bool json);
+// `part_note` says where the plan's part comes from. `json`: events on stdout, one object a line, instead of
+// text for people.
+Status compile_command(const CompileOptions& options, const std::string& part_note, bool json);
 
 }  // namespace plow

@@ -6,6 +6,7 @@
 #include "compile/provenance.h"
 #include "compile/viz.h"
 #include "console/bundle_dir.h"
+#include "rewrite/log.h"
 
 #include <fmt/format.h>
 
@@ -35,8 +36,10 @@ std::string by_program(const BundleFile& bundle, Print print) {
 Result<std::string> graph_text(const BundleFile& bundle) { return std::string(bundle.graph_text()); }
 
 Result<std::string> rewrite_text(const BundleFile& bundle) {
-  if (bundle.rewrite_log().empty()) return std::string("no rule fired\n");
-  return std::string(bundle.rewrite_log());
+  if (bundle.rewrite_log() == kRewriterOff) return std::string("the rewriter was switched off (--no-rewrite)\n");
+  PLOW_TRY(const OpGraph after, parse_graph(bundle.graph_text()));
+  PLOW_TRY(const RewriteLog log, parse_rewrite_log(bundle.rewrite_log()));
+  return explain_rewrite(log, after);
 }
 
 Result<std::string> tiles_text(const BundleFile& bundle) {
@@ -233,7 +236,8 @@ Result<int> explain_diff(const std::filesystem::path& path_a, const std::filesys
 Status write_viz(const std::filesystem::path& path, const std::filesystem::path& page) {
   PLOW_TRY(const BundleDir bundle, open_bundle_dir(path));
   PLOW_TRY(const BundleStages stages, derive_stages(bundle.file));
-  const std::string html = viz_page(bundle.file, stages, {bundle.names.served_name, bundle.names.architecture});
+  const std::string html =
+      viz_page(bundle.file, stages, {bundle.names.served_name, bundle.names.architecture});
   PLOW_TRY_STATUS(write_whole_file(page, html));
   fmt::print("{}: {}. Open it in a browser; it needs no network.\n", page.string(),
              format_bytes(static_cast<double>(html.size())));

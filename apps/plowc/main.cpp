@@ -4,6 +4,7 @@
 #include "console/host.h"
 #include "plowc/compile_command.h"
 #include "plowc/explain_command.h"
+#include "plowc/tune_command.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -24,6 +25,8 @@ struct Arguments {
   CompileOptions compile;
   std::vector<std::string> no_rewrite;
   bool json = false, list_archs = false, list_gpus = false;
+  TuneSource source;
+  TuneOptions tune;
   // explain and viz
   std::string bundle, other, stage, packet, page;
 };
@@ -71,9 +74,9 @@ void add_compile_options(CLI::App& app, Arguments& a) {
   app.add_option("--out", a.out, "The bundle's directory [NAME.plow, here]");
   app.add_option("--arch", a.arch, "Instruction set to compile for [this machine's]")
       ->check(CLI::IsMember(arch_names()));
-  app.add_option("--max-ctx", a.compile.max_context, "Tokens that a sequence may have")
-      ->check(CLI::Range(1u, kMost))
-      ->capture_default_str();
+  app.add_option("--max-ctx", a.compile.max_context,
+                 "Tokens that a sequence may have [2048, or the checkpoint's if less]")
+      ->check(CLI::Range(1u, kMost));
   app.add_option("--slots", a.compile.max_slots, "Sequences that may be in the cache at once")
       ->check(CLI::Range(1u, 65535u))
       ->capture_default_str();
@@ -92,7 +95,10 @@ void add_compile_options(CLI::App& app, Arguments& a) {
   app.add_option("--served-name", a.compile.served_name,
                  "Name of the model for those who use it [the checkpoint's]");
   app.add_flag("--no-rewrite", a.no_rewrite,
-               "Switch the rewriter off, or one of its rules (--no-rewrite=RULE, may be repeated)");
+               "Switch the rewriter off, or some of its rules (--no-rewrite=RULE,RULE)");
+  app.add_option("--part", a.source.part, "Predict times for a part that ships, by name, and use no tunedb");
+  app.add_option("--tunedb", a.source.file, "Where 'plowc tune' keeps what it measured [in the user's data]");
+  app.add_flag("--no-tunedb", a.source.none, "Use the part as it ships and no tuned settings");
   app.add_flag("--force", a.compile.replace, "Replace a bundle that is there already");
   app.add_flag("--json", a.json, "Print events as JSON, one object a line");
   app.add_flag("--list-archs", a.list_archs, "List the instruction sets that plowc compiles for, and stop");
@@ -101,7 +107,50 @@ void add_compile_options(CLI::App& app, Arguments& a) {
 
 struct Commands {
   CLI::App *explain, *why, *diff, *viz;
+  CLI::App *tune, *calibrate, *status, *show, *best, *export_rows;
 };
+
+void add_tune_options(CLI::App* command, Arguments& a) {
+  command->add_option("--tunedb", a.tune.source.file, "The database [in the user's data]");
+  command->add_option("--workers", a.tune.n_workers, "Workers [all cores that this process may use]")
+      ->check(CLI::Range(1u, 1024u));
+  command->add_option("--isa", a.tune.level, "Instruction set level")
+      ->check(CLI::IsMember({"auto", "avx2", "avx512", "avx512-bf16"}))
+      ->capture_default_str();
+  command->add_flag("--json", a.tune.json, "Print JSON");
+}
+
+CLI::App* add_tune_command(CLI::App& tune, Arguments& a, const char* name, const char* text) {
+  CLI::App* command = tune.add_subcommand(name, text);
+  add_tune_options(command, a);
+  return command;
+}
+
+void add_tune_commands(CLI::App& app, Arguments& a, Commands& commands) {
+  commands.tune =
+      app.add_subcommand("tune", "Measure this machine, look for better settings, show what was found");
+  commands.tune->add_option("BUNDLE", a.tune.bundle, "The bundle to look for better settings for");
+  commands.tune->add_option("--hf-dir", a.tune.checkpoint,
+                            "Or a checkpoint, which is compiled for this and thrown away");
+  commands.tune->add_option("--what", a.tune.what, "Which steps to make faster")
+      ->check(CLI::IsMember({"decode", "prefill", "both"}))
+      ->capture_default_str();
+  commands.tune->add_option("--seconds", a.tune.seconds, "About how long [300]")
+      ->check(CLI::Range(1.0, 86400.0));
+  add_tune_options(commands.tune, a);
+  commands.tune->require_subcommand(0, 1);
+  commands.calibrate = add_tune_command(*commands.tune, a, "calibrate",
+                                        "Measure the figures of the cost model, in about a minute");
+  commands.calibrate->add_option("--seconds", a.tune.seconds, "About how long [60]")
+      ->check(CLI::Range(1.0, 3600.0));
+  commands.status = add_tune_command(*commands.tune, a, "status",
+                                     "Which machines and how many settings are in the database");
+  commands.show = add_tune_command(*commands.tune, a, "show", "The figures of this machine");
+  commands.best = add_tune_command(*commands.tune, a, "best",
+                                   "The settings of this machine that were better than the default");
+  commands.export_rows = add_tune_command(*commands.tune, a, "export", "Everything in the database as JSON");
+  commands.export_rows->add_option("-o,--output", a.tune.output, "The file [the terminal]");
+}
 
 Commands add_commands(CLI::App& app, Arguments& a) {
   Commands commands{};
@@ -124,6 +173,7 @@ Commands add_commands(CLI::App& app, Arguments& a) {
   commands.viz = app.add_subcommand("viz", "Write a page that shows the schedule; it needs no network");
   commands.viz->add_option("BUNDLE", a.bundle, "The bundle's directory")->required();
   commands.viz->add_option("-o,--output", a.page, "The page to write")->required();
+  add_tune_commands(app, a, commands);
   return commands;
 }
 
@@ -157,11 +207,26 @@ Result<int> run_compile(Arguments& a) {
     if (rule == "true") {  // CLI11's value of a flag that is given without one
       a.compile.rewrite = false;
     } else {
-      a.compile.disabled_rules.push_back(rule);
+      const std::vector<std::string> names = CLI::detail::split(rule, ',');
+      a.compile.disabled_rules.insert(a.compile.disabled_rules.end(), names.begin(), names.end());
     }
   }
-  PLOW_TRY_STATUS(compile_command(a.compile, a.json));
+  PLOW_TRY(ChosenPlan chosen, choose_plan(a.source, a.compile.isa, a.compile.n_workers));
+  a.compile.plan = std::move(chosen.plan);
+  PLOW_TRY_STATUS(compile_command(a.compile, chosen.note, a.json));
   return 0;
+}
+
+Status run_tune(const Commands& commands, const Arguments& a) {
+  if (commands.calibrate->parsed()) return tune_calibrate(a.tune);
+  if (commands.status->parsed()) return tune_status(a.tune);
+  if (commands.show->parsed()) return tune_show(a.tune);
+  if (commands.best->parsed()) return tune_best(a.tune);
+  if (commands.export_rows->parsed()) return tune_export(a.tune);
+  if (!a.tune.bundle.empty() || !a.tune.checkpoint.empty()) return tune_bundle(a.tune);
+  return usage_error(
+      "tune needs a bundle or --hf-dir, or one of calibrate, status, show, best and export. Run 'plowc tune "
+      "--help'.");
 }
 
 Result<int> dispatch(const Commands& commands, Arguments& a) {
@@ -175,6 +240,8 @@ Result<int> dispatch(const Commands& commands, Arguments& a) {
           "examples.");
     }
     PLOW_TRY_STATUS(explain_stage(a.bundle, a.stage));
+  } else if (commands.tune->parsed()) {
+    PLOW_TRY_STATUS(run_tune(commands, a));
   } else if (commands.viz->parsed()) {
     PLOW_TRY_STATUS(write_viz(a.bundle, a.page));
   } else if (a.list_archs || a.list_gpus) {

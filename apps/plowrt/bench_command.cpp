@@ -1,6 +1,7 @@
 #include "plowrt/bench_command.h"
 
 #include "base/text_table.h"
+#include "bundle/predictions.h"
 #include "console/bundle_dir.h"
 #include "console/host.h"
 #include "plowrt/bandwidth.h"
@@ -36,7 +37,7 @@ struct Repeat {
 };
 
 struct Measured {
-  double median_seconds = 0;
+  double median_seconds = 0, best_seconds = 0;
   double spread = 0;  // (longest - shortest) / median
 };
 
@@ -54,6 +55,7 @@ Result<Measured> judge(const std::vector<Repeat>& repeats) {
   std::sort(seconds.begin(), seconds.end());
   Measured measured;
   measured.median_seconds = seconds[seconds.size() / 2];
+  measured.best_seconds = seconds.front();
   measured.spread = (seconds.back() - seconds.front()) / measured.median_seconds;
   if (measured.spread <= kMostSpread) return measured;
   return device_error(
@@ -142,6 +144,38 @@ Result<ReadBandwidth> bandwidth_here(const Engine& engine) {
       format_bytes(measured.median), format_bytes(undisturbed)));
 }
 
+// The predicted seconds of steps that follow each other: the k-th of `n_steps` has `rows(k)` rows after
+// `context(k)` positions. Nothing when the bundle carries no predictions of such steps.
+template <class Step>
+Result<std::optional<double>> predicted_seconds(const Engine& engine, uint32_t n_steps, const Step& step) {
+  PLOW_TRY(const auto grids, predictions_of(engine.bundle().build_record()));
+  double total = 0;
+  for (uint32_t k = 0; k < n_steps; ++k) {
+    const auto ns = predicted_ns(grids, step(k));
+    if (!ns) return std::optional<double>();
+    total += *ns * 1e-9;
+  }
+  return std::optional<double>(total);
+}
+
+// The program that a step of so many rows runs, as the engine chooses it.
+uint32_t program_of(const Engine& engine, uint32_t rows) {
+  const auto programs = engine.bundle().programs();
+  const auto fits = std::find_if(programs.begin(), programs.end(),
+                                 [&](const ProgramView& program) { return rows <= program.entry->max_rows; });
+  return static_cast<uint32_t>(fits - programs.begin());
+}
+
+std::string predicted_text(const std::optional<double>& predicted, double measured) {
+  if (!predicted) return "the bundle carries no prediction of such steps";
+  return fmt::format("{:.3f} ms by the cost model; measured is {:+.1f}% of it", *predicted * 1e3,
+                     (measured / *predicted - 1) * 100);
+}
+
+json::value predicted_json(const std::optional<double>& predicted) {
+  return predicted ? json::value(*predicted * 1e3) : json::value(nullptr);
+}
+
 void print_row(const char* what, const std::string& value) { fmt::print("  {:<22} {}\n", what, value); }
 
 Status check_context(const Engine& engine, uint64_t positions) {
@@ -159,7 +193,8 @@ Result<Engine> load_engine(const BenchOptions& options) {
 struct DecodeFigures {
   Measured measured;
   ReadBandwidth bandwidth;
-  double step_seconds = 0, bytes = 0, floor_seconds = 0, predicted_seconds = 0;
+  double step_seconds = 0, bytes = 0, floor_seconds = 0;
+  std::optional<double> predicted_seconds;
 };
 
 void print_decode(const Engine& engine, const BenchOptions& options, const DecodeFigures& f) {
@@ -183,7 +218,8 @@ void print_decode(const Engine& engine, const BenchOptions& options, const Decod
                            {"floor_ms", f.floor_seconds * 1e3},
                            {"multiple_of_floor", f.step_seconds / f.floor_seconds},
                            {"share_of_bandwidth", used},
-                           {"predicted_ms", f.predicted_seconds * 1e3}};
+                           {"predicted_ms", predicted_json(f.predicted_seconds)},
+                           {"best_ms", f.measured.best_seconds / options.steps * 1e3}};
     fmt::print("{}\n", json::serialize(out));
     return;
   }
@@ -199,14 +235,14 @@ void print_decode(const Engine& engine, const BenchOptions& options, const Decod
   print_row("floor", fmt::format("{:.3f} ms: bytes over bandwidth", f.floor_seconds * 1e3));
   print_row("multiple of the floor",
             fmt::format("{:.2f}, or {:.1f}% of the bandwidth", f.step_seconds / f.floor_seconds, used * 100));
-  print_row("predicted",
-            fmt::format("{:.3f} ms by the cost model, of a step of few rows", f.predicted_seconds * 1e3));
+  print_row("predicted", predicted_text(f.predicted_seconds, f.step_seconds));
 }
 
 struct PrefillFigures {
   Measured measured;
   ReadBandwidth bandwidth;
   double flops = 0, floor_seconds = 0;
+  std::optional<double> predicted_seconds;
 };
 
 void print_prefill(const Engine& engine, const BenchOptions& options, const PrefillFigures& f) {
@@ -227,7 +263,9 @@ void print_prefill(const Engine& engine, const BenchOptions& options, const Pref
                            {"gflop_per_second", f.flops / seconds * 1e-9},
                            {"read_bandwidth", f.bandwidth.median},
                            {"floor_ms", f.floor_seconds * 1e3},
-                           {"multiple_of_floor", seconds / f.floor_seconds}};
+                           {"multiple_of_floor", seconds / f.floor_seconds},
+                           {"predicted_ms", predicted_json(f.predicted_seconds)},
+                           {"best_ms", f.measured.best_seconds * 1e3}};
     fmt::print("{}\n", json::serialize(out));
     return;
   }
@@ -242,6 +280,7 @@ void print_prefill(const Engine& engine, const BenchOptions& options, const Pref
                                           format_bytes(f.bandwidth.median), engine.n_workers()));
   print_row("floor of the reads", fmt::format("{:.3f} ms: the weights once a chunk", f.floor_seconds * 1e3));
   print_row("multiple of that floor", fmt::format("{:.2f}", seconds / f.floor_seconds));
+  print_row("predicted", predicted_text(f.predicted_seconds, seconds));
 }
 
 }  // namespace
@@ -268,7 +307,11 @@ Status bench_decode(const BenchOptions& options) {
   figures.step_seconds = figures.measured.median_seconds / options.steps;
   figures.bytes = step_work(program).weight_bytes + options.rows * kv_bytes_read(engine.bundle(), middle);
   figures.floor_seconds = figures.bytes / figures.bandwidth.median;
-  figures.predicted_seconds = program.entry->predicted_ns * 1e-9;
+  PLOW_TRY(figures.predicted_seconds, predicted_seconds(engine, options.steps, [&](uint32_t k) {
+             return PredictedStep{run.program, double{1} * options.rows, double{1} * options.context + k,
+                                  false, true};
+           }));
+  if (figures.predicted_seconds) *figures.predicted_seconds /= options.steps;
   print_decode(engine, options, figures);
   return {};
 }
@@ -294,6 +337,13 @@ Status bench_prefill(const BenchOptions& options) {
   const StepWork work = step_work(engine.bundle().programs().back());
   const double chunks = std::ceil(static_cast<double>(options.context) / engine.max_rows());
   figures.flops = work.flops_per_row * options.context + work.flops_per_sample;
+  PLOW_TRY(figures.predicted_seconds,
+           predicted_seconds(engine, static_cast<uint32_t>(chunks), [&](uint32_t k) {
+             const uint32_t before = k * engine.max_rows(),
+                            rows = std::min(engine.max_rows(), options.context - before);
+             return PredictedStep{program_of(engine, rows), double{1} * rows, double{1} * before, true,
+                                  before + rows == options.context};
+           }));
   figures.floor_seconds = chunks * work.weight_bytes / figures.bandwidth.median;
   print_prefill(engine, options, figures);
   return {};

@@ -1,81 +1,15 @@
 #include "plowrt/prompt.h"
 
+#include "text/encode_segments.h"
+
 #include <time.h>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 
 namespace plow {
 
 namespace {
-
-// Spellings of the special tokens, longest first, so that the first that matches is the longest.
-std::vector<std::string_view> special_spellings(const Tokenizer& tokenizer) {
-  std::vector<std::string_view> spellings;
-  for (uint32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    if (tokenizer.is_special(id) && !tokenizer.id_to_token(id).empty())
-      spellings.push_back(tokenizer.id_to_token(id));
-  }
-  std::stable_sort(spellings.begin(), spellings.end(), [](auto a, auto b) { return a.size() > b.size(); });
-  return spellings;
-}
-
-class SegmentEncoder {
- public:
-  explicit SegmentEncoder(const Tokenizer& tokenizer)
-      : tokenizer_(tokenizer), specials_(special_spellings(tokenizer)) {}
-
-  Status add(const PromptSegment& segment) {
-    if (!segment.trusted) {
-      pending_ += segment.text;
-      return {};
-    }
-    std::string_view text = segment.text;
-    while (!text.empty()) {
-      const std::string_view special = special_at_start(text);
-      if (special.empty()) {
-        pending_ += text.front();
-        text.remove_prefix(1);
-        continue;
-      }
-      PLOW_TRY_STATUS(flush());
-      PLOW_TRY_STATUS(encode(special, true));
-      text.remove_prefix(special.size());
-    }
-    return {};
-  }
-
-  Result<std::vector<uint32_t>> finish() {
-    PLOW_TRY_STATUS(flush());
-    return std::move(ids_);
-  }
-
- private:
-  std::string_view special_at_start(std::string_view text) const {
-    const auto found = std::find_if(specials_.begin(), specials_.end(),
-                                    [&](std::string_view s) { return text.starts_with(s); });
-    return found == specials_.end() ? std::string_view() : *found;
-  }
-
-  Status flush() {
-    if (pending_.empty()) return {};
-    const std::string text = std::exchange(pending_, {});
-    return encode(text, false);
-  }
-
-  Status encode(std::string_view text, bool parse_special) {
-    PLOW_TRY(const auto ids,
-             tokenizer_.encode(text, {.add_special_tokens = false, .parse_special = parse_special}));
-    ids_.insert(ids_.end(), ids.begin(), ids.end());
-    return {};
-  }
-
-  const Tokenizer& tokenizer_;
-  std::vector<std::string_view> specials_;
-  std::string pending_;  // text since the last control token
-  std::vector<uint32_t> ids_;
-};
 
 LocalTime local_time() {
   const std::time_t now = ::time(nullptr);
@@ -99,13 +33,6 @@ boost::json::object special_token_names(const Tokenizer& tokenizer) {
 }
 
 }  // namespace
-
-Result<std::vector<uint32_t>> encode_segments(const Tokenizer& tokenizer,
-                                              std::span<const PromptSegment> segments) {
-  SegmentEncoder encoder(tokenizer);
-  for (const PromptSegment& segment : segments) PLOW_TRY_STATUS(encoder.add(segment));
-  return encoder.finish();
-}
 
 Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer, const ChatTemplate& chat_template,
                                           const boost::json::array& messages) {

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -72,6 +73,13 @@ TEST(Compile, SummaryComesBeforeTheWorkAndTheNextCommandLast) {
   EXPECT_EQ(result.err.find('\r'), std::string::npos) << "a bar where nobody looks";
 }
 
+TEST(Compile, TheDefaultContextIsTheCheckpointsWhenThatIsShort) {
+  const ProgramResult result = run("plowc DIR/tiny --slots 1 --out DIR/default-context.plow");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("256 tokens of 256 that the checkpoint declares"), std::string::npos)
+      << result.out;
+}
+
 TEST(Compile, EventsAreOneJsonObjectALine) {
   const ProgramResult result = run("plowc DIR/tiny --max-ctx 64 --out DIR/events.plow --json");
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -127,37 +135,65 @@ fs::path slow_checkpoint() {
   return folder;
 }
 
-// Sends `signal` to a compile that has begun to write, and gives back what it left in its folder.
-ProgramResult stop_compile(int signal, const fs::path& folder) {
+ProgramRun compile_into(const fs::path& folder, const char* checkpoint) {
   fs::create_directory(folder);
-  ProgramRun run = parse_command("plowc DIR/slow --max-ctx 64 --workers 1");
+  ProgramRun run = parse_command(fmt::format("plowc {} --max-ctx 64 --workers 1", checkpoint));
   run.arguments.insert(run.arguments.end(), {"--out", (folder / "out.plow").string()});
-  run.while_running = [&](int pid) {
-    for (int i = 0; i < 20000 && fs::is_empty(folder); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    ::kill(pid, signal);
-  };
-  return run_program(run);
+  return run;
 }
 
 TEST(Compile, CtrlCLeavesNothing) {
   slow_checkpoint();
   const fs::path folder = fixture_folder() / "interrupted";
-  const ProgramResult result = stop_compile(SIGINT, folder);
+  ProgramRun run = compile_into(folder, "DIR/slow");
+  run.while_running = [&](int pid) {
+    for (int i = 0; i < 20000 && fs::is_empty(folder); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ::kill(pid, SIGINT);
+  };
+  ProgramResult result = run_program(run);
+  // On a busy machine the compile may end before the signal comes.
+  for (int i = 0; i < 20 && result.exit_code == 0; ++i) {
+    fs::remove_all(folder / "out.plow");
+    result = run_program(run);
+  }
   EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
   EXPECT_TRUE(fs::is_empty(folder)) << names_in(folder)[0];
+}
+
+// For in_child: no file may have more than 1 MiB; the weights have 77. Who writes on gets SIGXFSZ or, when
+// that is ignored, an error (setrlimit(2)).
+void limit_files() {
+  const rlimit no_core{0, 0}, one_mebibyte{1 << 20, 1 << 20};
+  if (::setrlimit(RLIMIT_CORE, &no_core) != 0 || ::setrlimit(RLIMIT_FSIZE, &one_mebibyte) != 0) ::_exit(99);
 }
 
 TEST(Compile, AKilledCompileLeavesNoBundleAndTheNextOneCleansUp) {
   slow_checkpoint();
   const fs::path folder = fixture_folder() / "killed";
-  const ProgramResult result = stop_compile(SIGKILL, folder);
-  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
+  ProgramRun run = compile_into(folder, "DIR/slow");
+  run.in_child = limit_files;
+  const ProgramResult result = run_program(run);
+  EXPECT_EQ(result.exit_code, 128 + SIGXFSZ) << result.err;
   EXPECT_FALSE(fs::exists(folder / "out.plow"));
-  ProgramRun again = parse_command("plowc DIR/tiny --max-ctx 64");
-  again.arguments.insert(again.arguments.end(), {"--out", (folder / "out.plow").string()});
-  EXPECT_EQ(run_program(again).exit_code, 0);
+  EXPECT_FALSE(fs::is_empty(folder)) << "it was killed before it wrote";
+  EXPECT_EQ(run_program(compile_into(folder, "DIR/tiny")).exit_code, 0);
   EXPECT_EQ(names_in(folder), std::vector<std::string>{"out.plow"});
+}
+
+TEST(Compile, ADiskThatFillsWhileWeightsAreWrittenLeavesNothing) {
+  slow_checkpoint();
+  const fs::path folder = fixture_folder() / "filling-disk";
+  ProgramRun run = compile_into(folder, "DIR/slow");
+  run.in_child = [] {
+    limit_files();
+    ::signal(SIGXFSZ, SIG_IGN);
+  };
+  const ProgramResult result = run_program(run);
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  EXPECT_NE(result.err.find("File too large. Free some space or choose another --out."), std::string::npos)
+      << result.err;
+  EXPECT_TRUE(fs::is_empty(folder)) << names_in(folder)[0];
 }
 
 TEST(Compile, AFullDiskIsFoundBeforeTheWorkAndLeavesNothing) {

@@ -5,8 +5,8 @@
 // tiles row_first, row_first + row_stride, ... as long as they exist in the step. How many row tiles there are is known only when
 // the step begins: ceil(T / row_tile) or ceil(S / row_tile), by the row kind of the operator (row_kind).
 //
-// For each of its row tiles r, in ascending order, the packet waits, does its columns, and signals. Which graph node it came from is
-// in the tensor entry of its output.
+// For each of its row tiles r, in ascending order, the packet waits, does its columns, and signals. The tensor entry of its output names
+// the graph node that it came from; where the output is the cache (kv_append), it names the leaf that holds that state.
 #pragma once
 
 #include <stdint.h>

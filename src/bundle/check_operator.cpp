@@ -28,7 +28,8 @@ Error wrong(const std::string& what) {
 bool same_rows(const TensorEntry& a, const TensorEntry& b) {
   return a.row_kind == b.row_kind && a.rows == b.rows;
 }
-bool is_row(const TensorEntry& tensor) { return tensor.row_kind == Rows::kFixed && tensor.rows == 1; }
+bool is_fixed(const TensorEntry& tensor) { return tensor.row_kind == Rows::kFixed; }
+bool is_row(const TensorEntry& tensor) { return is_fixed(tensor) && tensor.rows == 1; }
 bool is_column(const TensorEntry& tensor, StepColumn column) {
   return tensor.space == Space::kStep && tensor.offset == static_cast<uint64_t>(column);
 }
@@ -39,6 +40,18 @@ float as_float(uint32_t bits) {
   float value;
   std::memcpy(&value, &bits, sizeof(value));
   return value;
+}
+
+// Of the operators that append to a cache: keys and values of T rows, and the same cache before and after.
+bool keys_fit(const Operands& o, uint32_t values) {
+  const TensorEntry& before = o.input(o.n_inputs - 1);
+  const TensorEntry& after = o.output();
+  return of_tokens(o.input(0)) && of_tokens(o.input(values)) && is_kv(before) && is_kv(after) &&
+         after.offset == before.offset && after.kv_group == before.kv_group;
+}
+// Of those that attend to one.
+bool queries_fit(const Operands& o) {
+  return !is_fixed(o.output()) && same_rows(o.input(0), o.output()) && is_kv(o.input(o.n_inputs - 1));
 }
 
 // What the definition demands of rows, memories and the vocabulary; the tile rule looks at the columns.
@@ -55,16 +68,38 @@ bool rows_fit(Op op, const Operands& o, uint32_t vocab) {
     case Op::kBiasAdd:
       return same_rows(a, out) && is_row(o.input(1));
     case Op::kLinear:
+    case Op::kLinearPart:
+    case Op::kGluLinear:
       return same_rows(a, out);
+    case Op::kLinearAdd:
+      return same_rows(a, out) && same_rows(o.input(2), out);
+    case Op::kNormLinear:
+    case Op::kNormGluLinear:
+      return same_rows(a, out) && is_row(o.input(1));
+    case Op::kLinearBias:
+      return same_rows(a, out) && is_row(o.input(2));
+    case Op::kNormLinearBias:
+      return same_rows(a, out) && is_row(o.input(1)) && is_row(o.input(3));
+    case Op::kNormAdd:
+      return same_rows(a, out) && is_row(o.input(1)) && same_rows(o.input(2), out);
     case Op::kRopeTable:
       return is_row(a) && is_column(o.input(1), StepColumn::kPositions) && of_tokens(out);
     case Op::kRope:
-      return same_rows(a, out) && of_tokens(a) && of_tokens(o.input(1));
+      return same_rows(a, out) && same_rows(o.input(1), out) && !is_fixed(a);
+    case Op::kNormRope:
+      return same_rows(a, out) && is_row(o.input(1)) && same_rows(o.input(2), out) && !is_fixed(a);
     case Op::kKvAppend:
-      return of_tokens(a) && of_tokens(o.input(1)) && is_kv(o.input(2)) && is_kv(out) &&
-             out.offset == o.input(2).offset && out.kv_group == o.input(2).kv_group;
+      return keys_fit(o, 1);
+    case Op::kRopeKvAppend:
+      return keys_fit(o, 1) && of_tokens(o.input(2));
+    case Op::kNormRopeKvAppend:
+      return keys_fit(o, 2) && is_row(o.input(1)) && of_tokens(o.input(3));
     case Op::kAttention:
-      return of_tokens(a) && same_rows(a, out) && is_kv(o.input(1));
+      return queries_fit(o);
+    case Op::kRopeAttention:
+      return queries_fit(o) && same_rows(o.input(1), out);
+    case Op::kNormRopeAttention:
+      return queries_fit(o) && is_row(o.input(1)) && same_rows(o.input(2), out);
     case Op::kAdd:
     case Op::kGlu:
       return same_rows(a, out) && same_rows(o.input(1), out);
@@ -78,17 +113,32 @@ bool rows_fit(Op op, const Operands& o, uint32_t vocab) {
 }
 
 bool attributes_fit(Op op, const Operands& o) {
+  constexpr uint32_t kActivations = 3;  // of glu (src/ops/README.md)
+  const auto finite = [&](uint32_t i) { return std::isfinite(as_float(o.attribute(i))); };
   switch (op) {
     case Op::kScale:
-      return std::isfinite(as_float(o.attribute(0)));
-    case Op::kRmsNorm:
-      return std::isfinite(as_float(o.attribute(0))) && std::isfinite(as_float(o.attribute(1)));
     case Op::kRopeTable:
-      return std::isfinite(as_float(o.attribute(0)));
+      return finite(0);
+    case Op::kRmsNorm:
+    case Op::kNormLinear:
+    case Op::kNormLinearBias:
+    case Op::kNormAdd:
+      return finite(0) && finite(1);
+    case Op::kGlu:
+    case Op::kGluLinear:
+      return o.attribute(0) < kActivations;
+    case Op::kNormGluLinear:
+      return finite(0) && finite(1) && o.attribute(2) < kActivations;
+    case Op::kNormRope:
+    case Op::kNormRopeKvAppend:
+      return finite(1) && finite(2);
     case Op::kAttention:
-      return std::isfinite(as_float(o.attribute(2))) && std::isfinite(as_float(o.attribute(3)));
+    case Op::kRopeAttention:
+      return finite(2) && finite(3);
+    case Op::kNormRopeAttention:
+      return finite(2) && finite(3) && finite(4);
     case Op::kSoftCap:
-      return std::isfinite(as_float(o.attribute(0))) && as_float(o.attribute(0)) > 0;
+      return finite(0) && as_float(o.attribute(0)) > 0;
     default:
       return true;
   }
@@ -101,8 +151,7 @@ bool types_fit(const Operands& o) {
     const TensorEntry& tensor = o.input(i);
     if (tensor.space == Space::kArena && tensor.dtype != DType::kF32) return false;
     if (tensor.space == Space::kStep && tensor.dtype != DType::kU32) return false;
-    if (tensor.space == Space::kTape && (tensor.row_kind != Rows::kFixed || tensor.dtype == DType::kU32))
-      return false;
+    if (tensor.space == Space::kTape && (!is_fixed(tensor) || tensor.dtype == DType::kU32)) return false;
   }
   const TensorEntry& out = o.output();
   if (out.space == Space::kStep && out.dtype != DType::kU32) return false;

@@ -18,6 +18,9 @@ class Keys {
   std::string operator()(std::string_view name) const { return prefix_ + std::string(name); }
   bool has(std::string_view name) const { return fields_.has((*this)(name)); }
   Result<int64_t> positive(std::string_view name) const { return fields_.positive((*this)(name)); }
+  Result<int64_t> integer(std::string_view name, int64_t least, int64_t most) const {
+    return fields_.integer((*this)(name), least, most);
+  }
   Result<int64_t> positive_or(std::string_view name, int64_t absent) const {
     return fields_.positive_or((*this)(name), absent);
   }
@@ -31,6 +34,10 @@ class Keys {
   const JsonFields& fields_;
   std::string prefix_;
 };
+
+// Gemma 3's configuration has an entry for each layer, made before any tensor has confirmed their number. The
+// most in use is 126 (Llama 3.1 405B).
+constexpr int64_t kMaxLayers = 1024;
 
 // What several fields of the configuration are made from.
 struct Dimensions {
@@ -49,7 +56,7 @@ JsonValue id_or_null(const std::optional<uint32_t>& id) {
 Result<Dimensions> read_dimensions(const Keys& keys, const GgufArchitecture& architecture) {
   Dimensions d;
   PLOW_TRY(d.hidden, keys.positive("embedding_length"));
-  PLOW_TRY(d.layers, keys.positive("block_count"));
+  PLOW_TRY(d.layers, keys.integer("block_count", 1, kMaxLayers));
   PLOW_TRY(d.context, keys.positive("context_length"));
   PLOW_TRY(d.heads, gguf_heads(keys.fields(), architecture));
   // Defaults of llama.cpp's loader for keys that a converter may leave out.

@@ -134,6 +134,7 @@ TEST(GgufModel, ExposesTheTokenizerAsItStands) {
 // A small llama whose metadata and tensors a test can change.
 struct Llama {
   std::string architecture = "llama";
+  uint32_t layers = 1;
   GgufBuilder builder;
 
   std::string key(std::string_view name) const { return architecture + "." + std::string(name); }
@@ -141,7 +142,7 @@ struct Llama {
     builder.string("general.architecture", architecture);
     for (const auto& [name, value] : {std::pair{"context_length", 64u},
                                       {"embedding_length", 16u},
-                                      {"block_count", 1u},
+                                      {"block_count", layers},
                                       {"feed_forward_length", 8u},
                                       {"attention.head_count", 4u}}) {
       builder.u32(key(name), value);
@@ -303,6 +304,11 @@ TEST(GgufModel, RefusesWhatItDoesNotUnderstand) {
          m.base();
        },
        "the architecture 'mamba' is not supported; supported: llama, qwen2, qwen3, gemma3"},
+      {[](Llama& m) {
+         m.layers = 2147483647u;
+         m.base();
+       },
+       "'llama.block_count' must be an integer from 1 to 1024, found 2147483647"},
       {[](Llama& m) { m.base().builder.u32("llama.expert_count", 8); },
        "'llama.expert_count' (8) is not understood"},
       {[](Llama& m) { m.base().builder.f32("llama.logit_scale", 2.0f); },

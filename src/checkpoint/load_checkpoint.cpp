@@ -12,6 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kWhatToGive = "give a folder with config.json and safetensors, or a .gguf file";
 constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;  // published ones have less than 100 KB
@@ -135,6 +136,7 @@ Error no_weights(const fs::path& folder) {
       advice = fmt::format(" It holds {}, which is not read: save the model as safetensors.", name);
     }
   }
+  if (advice.empty()) advice = " Download the checkpoint's weights too.";
   return input_error(fmt::format("{} has neither {} nor {}.{}", folder.string(), kSingle, kIndex, advice));
 }
 
@@ -144,7 +146,7 @@ Result<Checkpoint> load_folder(const fs::path& folder) {
   checkpoint.path = folder;
   checkpoint.config_source = "config.json";
   if (!may_exist(folder / "config.json"))
-    return input_error(fmt::format("{} has no config.json", folder.string()));
+    return input_error(fmt::format("{} has no config.json; {}", folder.string(), kWhatToGive));
   PLOW_TRY(checkpoint.config, read_json_file(folder / "config.json", kMaxConfigBytes));
   if (may_exist(folder / "generation_config.json")) {
     PLOW_TRY(checkpoint.generation_config,
@@ -178,13 +180,12 @@ Result<Checkpoint> load_checkpoint(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) {
-    return input_error(fmt::format("{}: no such file or folder", path.string()));
+    return input_error(fmt::format("{}: no such file or folder; {}", path.string(), kWhatToGive));
   }
   if (!fs::status_known(status)) return input_error(fmt::format("{}: {}", path.string(), error.message()));
   if (fs::is_directory(status)) return load_folder(path);
   if (path.extension() == ".gguf") return load_gguf(path);
-  return input_error(
-      fmt::format("{} is neither a folder with config.json and safetensors nor a .gguf file", path.string()));
+  return input_error(fmt::format("{} is neither a folder nor a .gguf file; {}", path.string(), kWhatToGive));
 }
 
 }  // namespace plow

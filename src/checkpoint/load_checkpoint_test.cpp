@@ -7,9 +7,9 @@
 namespace plow {
 namespace {
 
+using testing_files::FilesDir;
 using testing_files::raw;
 using testing_files::safetensors;
-using testing_files::FilesDir;
 
 // A file of BF16 vectors of two values; value j of the tensor at place k is 16 * k + j.
 std::string shard(std::initializer_list<const char*> names) {
@@ -86,7 +86,9 @@ TEST(LoadCheckpoint, RefusesFoldersThatDoNotFitTogether) {
   };
   const std::vector<Refusal> cases = {
       {{}, "has no config.json"},
-      {{{"config.json", "{}"}}, "has neither model.safetensors nor model.safetensors.index.json"},
+      {{{"config.json", "{}"}},
+       "has neither model.safetensors nor model.safetensors.index.json. Download the checkpoint's weights "
+       "too."},
       {{{"config.json", "{}"}, {"pytorch_model.bin", ""}}, "It holds pytorch_model.bin, which is not read"},
       {{{"config.json", "{}"}, {"x.gguf", ""}}, "It holds x.gguf: give that file"},
       {{{"config.json", "[]"}, {"model.safetensors", shard({"a"})}},
@@ -145,7 +147,8 @@ TEST(LoadCheckpoint, SaysWhatAPathIsNot) {
             std::string::npos);
   EXPECT_NE(load_checkpoint(dir.write("x.bin", ""))
                 .error()
-                .message.find("neither a folder with config.json and safetensors nor a .gguf file"),
+                .message.find("neither a folder nor a .gguf file; give a folder with config.json and "
+                              "safetensors, or a .gguf file"),
             std::string::npos);
   EXPECT_NE(
       load_checkpoint(dir.write("x.gguf", "")).error().message.find("x.gguf: does not begin with 'GGUF'"),

@@ -9,6 +9,11 @@ const kColours = {
   rope: ['#1c9aa8', '#36bccb'], rope_table: ['#0f6f7a', '#2894a0'], kv_append: ['#c9a010', '#e3bd35'], add: ['#7d8797', '#97a2b4'],
   bias_add: ['#98a84a', '#b3c35f'], embed: ['#a5642a', '#c68450'], scale: ['#5c8f34', '#7cb352'], gather_rows: ['#b04a6d', '#d26a8e'],
   soft_cap: ['#6a6fb8', '#8a8fd8'], sample: ['#cc3f8f', '#e862ae'],
+  // fused: near the colour of the operator that most of their time is
+  linear_add: ['#2f5bb0', '#7ba3f5'], linear_part: ['#5580c9', '#8fb0ee'], linear_bias: ['#3f7bb8', '#64a4e0'], norm_linear: ['#2c72a8', '#4f9ad2'],
+  norm_linear_bias: ['#3a8296', '#5cabc0'], glu_linear: ['#6a5ad0', '#8d80f0'], norm_glu_linear: ['#5a48b4', '#7f6ee0'],
+  norm_rope: ['#1f9b8a', '#39c2ae'], norm_add: ['#5a9a80', '#7cc0a4'], rope_kv_append: ['#b08a1c', '#d0a93a'],
+  norm_rope_kv_append: ['#977818', '#bb9834'], rope_attention: ['#c4561c', '#e67a45'], norm_rope_attention: ['#ac4a18', '#d16c3c'],
 };
 const kProtocolColour = ['#b9c0cc', '#4b5567'];
 const dark = () => document.documentElement.classList.contains('dark');

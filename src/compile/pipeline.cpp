@@ -6,6 +6,8 @@
 #include <boost/json.hpp>
 #include <set>
 
+#include "bundle/predictions.h"
+#include "compile/predict_programs.h"
 #include "compile/programs.h"
 #include "compile/text_files.h"
 #include "compile/write_tape.h"
@@ -13,6 +15,7 @@
 #include "isa/x86_64/interpreter.h"
 #include "models/models.h"
 #include "packet/kv_plan.h"
+#include "rewrite/log.h"
 #include "rewrite/rewrite.h"
 
 namespace plow {
@@ -25,15 +28,17 @@ namespace json = boost::json;
 struct Compiled {
   Checkpoint checkpoint;
   RewriteResult rewritten;
+  Plan plan;
   std::vector<ProgramStages> programs;
   TapePlan tape;
   KvPlan kv;
   std::string served_name;
+  uint32_t max_context = 0;
 };
 
 Status check_options(const CompileOptions& options) {
   const auto refuse = [](const std::string& message) { return usage_error(message); };
-  if (options.max_context == 0) return refuse("the context must have at least one position (--max-ctx)");
+  if (options.max_context == 0u) return refuse("the context must have at least one position (--max-ctx)");
   if (options.max_slots == 0 || options.max_slots > kMaxSlots) {
     return refuse(fmt::format("a bundle has 1 to {} slots, not {} (--slots)", kMaxSlots, options.max_slots));
   }
@@ -54,24 +59,48 @@ std::string default_name(const std::filesystem::path& checkpoint) {
   return path.extension() == ".gguf" ? path.stem().string() : path.filename().string();
 }
 
+// Rewrites, and replays the log: what goes on is shown to compute what the model did.
+Result<RewriteResult> rewrite(const OpGraph& graph, const CompileOptions& options, const Part& part) {
+  RewriteOptions rewriting;
+  // A GPU's interpreter has no bodies of fused operators, so nothing is fused for it.
+  rewriting.enabled = options.rewrite && options.isa == Isa::kX86_64;
+  rewriting.disabled_rules = options.disabled_rules;
+  rewriting.part = &part;
+  rewriting.n_workers = options.n_workers;
+  rewriting.chunk_rows = options.chunk_rows;
+  PLOW_TRY(RewriteResult result, rewrite_graph(graph, rewriting));
+  PLOW_TRY_STATUS(verify_graph(result.graph));
+  if (!rewriting.enabled) return result;
+  PLOW_TRY(const RewriteLog log, parse_rewrite_log(result.log));
+  PLOW_TRY_STATUS(check_rewrite_log(log, result.graph));
+  return result;
+}
+
 // checkpoint -> OpGraph -> OpGraph -> (TileGraph -> Schedule -> packets) for every program. Each product is verified before the next is made.
 Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progress) {
   Compiled compiled;
+  compiled.plan = options.plan.value_or(default_plan(options.isa));
+  if (compiled.plan.part.isa != options.isa) {
+    return usage_error(fmt::format("the part {} is of {}, and the bundle is for {} (--part)", compiled.plan.part.name,
+                                   isa_name(compiled.plan.part.isa), isa_name(options.isa)));
+  }
   progress.stage("checkpoint", 0, 1);
   PLOW_TRY(compiled.checkpoint, load_checkpoint(options.checkpoint));
   compiled.served_name = options.served_name.empty() ? default_name(options.checkpoint) : options.served_name;
   progress.stage("graph", 0, 1);
   PLOW_TRY(const OpGraph graph, build_model(compiled.checkpoint, {options.kv_dtype, options.weight_dtype}));
   PLOW_TRY_STATUS(verify_graph(graph));
-  if (options.max_context > graph.max_position) {
-    return usage_error(fmt::format("{} positions were asked for (--max-ctx), but the checkpoint was trained for {}", options.max_context,
-                                   graph.max_position));
+  compiled.max_context = options.max_context.value_or(std::min(kDefaultContext, graph.max_position));
+  if (compiled.max_context > graph.max_position) {
+    return usage_error(fmt::format("{} positions were asked for (--max-ctx), but the checkpoint was trained for {}; ask for {} or fewer",
+                                   compiled.max_context, graph.max_position, graph.max_position));
   }
   progress.stage("rewrite", 0, 1);
-  PLOW_TRY(compiled.rewritten, rewrite_graph(graph, {options.rewrite, options.disabled_rules}));
-  PLOW_TRY_STATUS(verify_graph(compiled.rewritten.graph));
+  PLOW_TRY(compiled.rewritten, rewrite(graph, options, compiled.plan.part));
   progress.stage("programs", 0, 1);
-  PLOW_TRY(compiled.programs, build_programs(compiled.rewritten.graph, options.isa, options.n_workers, options.chunk_rows, options.max_slots));
+  compiled.plan.settings = settings_for(compiled.rewritten.graph, compiled.plan.settings);
+  PLOW_TRY(compiled.programs, build_programs(compiled.rewritten.graph, options.n_workers, options.chunk_rows, options.max_slots,
+                                             compiled.plan));
   compiled.tape = plan_tape(compiled.rewritten.graph, options.isa);
   compiled.kv = plan_kv(compiled.rewritten.graph, options.isa);
   progress.stage("programs", 1, 1);
@@ -90,26 +119,18 @@ std::string build_record(const CompileOptions& options, const Compiled& compiled
   if (!options.served_name.empty()) record["served_name"] = options.served_name;
   record["isa"] = isa_name(options.isa);
   record["workers"] = options.n_workers;
-  record["max_context"] = options.max_context;
+  record["max_context"] = compiled.max_context;
   record["max_slots"] = options.max_slots;
   record["chunk_rows"] = options.chunk_rows;
   record["kv_dtype"] = dtype_name(options.kv_dtype);
-  record["rewrite"] = options.rewrite;
-  return json::serialize(record) + "\n";
-}
-
-// What the bodies ask for, the most of any packet.
-uint64_t scratch_bytes(const std::vector<ProgramStages>& programs, Isa isa) {
-  uint64_t most = 0;
-  for (const ProgramStages& program : programs) {
-    const ProgramEntry& entry = program.tables.entry;
-    const uint32_t row_tile = std::max(entry.token_row_tile, entry.sample_row_tile);
-    for (const Packet& packet : program.tables.packets) {
-      const TensorEntry* tensors = program.tables.tensors.data();
-      most = std::max(most, isa == Isa::kX86_64 ? body_scratch_bytes(packet, tensors, row_tile) : nvidia::body_scratch_bytes(packet, tensors));
-    }
+  record["rewrite"] = options.rewrite && options.isa == Isa::kX86_64;
+  if (!options.disabled_rules.empty()) {
+    record["disabled_rules"] = json::array(options.disabled_rules.begin(), options.disabled_rules.end());
   }
-  return most;
+  record["plan"] = plan_to_json(compiled.plan);
+  record["predictions"] = predictions_to_json(predict_programs(compiled.rewritten.graph, compiled.programs, compiled.plan.part,
+                                                               compiled.max_context));
+  return json::serialize(record) + "\n";
 }
 
 BundleTables bundle_tables(const CompileOptions& options, const Compiled& compiled) {
@@ -120,7 +141,7 @@ BundleTables bundle_tables(const CompileOptions& options, const Compiled& compil
   header.n_workers = options.n_workers;
   header.tape_bytes = compiled.tape.bytes;
   header.vocab = graph.vocab;
-  header.max_context = options.max_context;
+  header.max_context = compiled.max_context;
   header.max_slots = options.max_slots;
   header.kv_dtype = options.kv_dtype;
   header.n_layers = graph.n_layers;
@@ -149,6 +170,9 @@ Result<CompileSummary> summarise(const Compiled& compiled, const BundleTables& t
   summary.hidden = graph.hidden;
   summary.vocab = graph.vocab;
   summary.declared_context = graph.max_position;
+  summary.max_context = compiled.max_context;
+  summary.part = compiled.plan.part.name;
+  summary.settings = compiled.plan.settings.size();
   summary.tape_bytes = compiled.tape.bytes;
   std::set<std::string> dtypes;
   for (const TapeTensor& tensor : compiled.tape.tensors) {
@@ -185,6 +209,7 @@ std::string verify_json(const std::string& digest, const Compiled& compiled) {
   root["model_pkt_xxh3"] = digest;
   json::array checks;
   checks.push_back("graph");
+  if (compiled.rewritten.log != kRewriterOff) checks.push_back("rewrite");
   for (size_t p = 0; p < compiled.programs.size(); ++p) {
     checks.push_back(json::string(fmt::format("program {}: tiles", p)));
     checks.push_back(json::string(fmt::format("program {}: schedule", p)));
@@ -194,6 +219,19 @@ std::string verify_json(const std::string& digest, const Compiled& compiled) {
 }
 
 }  // namespace
+
+uint64_t scratch_bytes(const std::vector<ProgramStages>& programs, Isa isa) {
+  uint64_t most = 0;
+  for (const ProgramStages& program : programs) {
+    const ProgramEntry& entry = program.tables.entry;
+    const uint32_t row_tile = std::max(entry.token_row_tile, entry.sample_row_tile);
+    for (const Packet& packet : program.tables.packets) {
+      const TensorEntry* tensors = program.tables.tensors.data();
+      most = std::max(most, isa == Isa::kX86_64 ? body_scratch_bytes(packet, tensors, row_tile) : nvidia::body_scratch_bytes(packet, tensors));
+    }
+  }
+  return most;
+}
 
 Result<CompileResult> compile_model(const CompileOptions& options, ProgressSink& progress) {
   PLOW_TRY_STATUS(check_options(options));

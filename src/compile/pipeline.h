@@ -12,11 +12,15 @@
 #include "base/error.h"
 #include "bundle/bundle.h"
 #include "checkpoint/checkpoint.h"
+#include "compile/plan.h"
 #include "graph/graph.h"
 #include "schedule/schedule.h"
 #include "tile/tile_graph.h"
 
 namespace plow {
+
+// The cache takes this many positions for each of max_slots sequences; who wants longer ones says so.
+inline constexpr uint32_t kDefaultContext = 2048;
 
 struct CompileOptions {
   std::filesystem::path checkpoint;   // a directory with config.json and safetensors, or a .gguf file
@@ -24,7 +28,7 @@ struct CompileOptions {
   bool replace = false;               // an existing bundle may be replaced
   Isa isa = Isa::kX86_64;
   uint32_t n_workers = 1;
-  uint32_t max_context = 2048;        // positions a sequence
+  std::optional<uint32_t> max_context;  // positions a sequence; unset: kDefaultContext, or what the checkpoint declares when that is less
   uint32_t max_slots = 16;            // sequences at once
   uint32_t chunk_rows = 512;          // most rows of a step of the many-rows program
   DType kv_dtype = DType::kBf16;
@@ -32,6 +36,8 @@ struct CompileOptions {
   std::string served_name;            // empty: the checkpoint's directory name
   std::vector<std::string> disabled_rules;  // of the rewriter
   bool rewrite = true;
+  // The part, and settings of which those that apply are used. Unset: default_plan(isa).
+  std::optional<Plan> plan;
 };
 
 // What is known before the work starts.
@@ -44,6 +50,9 @@ struct CompileSummary {
   uint64_t tape_bytes = 0;
   std::string weight_dtypes;  // "bf16", or "bf16, f32"
   uint32_t declared_context = 0;  // of the checkpoint
+  uint32_t max_context = 0;       // of the bundle
+  std::string part;  // that times are predicted for
+  size_t settings = 0;  // of the tuner that are used
   MemoryPlan memory;              // at max_slots sequences of max_context
 };
 
@@ -74,8 +83,14 @@ struct ProgramStages {
 };
 
 // All programs of a bundle for a graph that has been rewritten: few rows first, then many.
-Result<std::vector<ProgramStages>> build_programs(const OpGraph& graph, Isa isa, uint32_t n_workers, uint32_t chunk_rows,
-                                                  uint32_t max_slots);
+Result<std::vector<ProgramStages>> build_programs(const OpGraph& graph, uint32_t n_workers, uint32_t chunk_rows,
+                                                  uint32_t max_slots, const Plan& plan);
+
+// Scratch that the bodies of the programs ask for, the most of any packet: BundleHeader::scratch_bytes.
+uint64_t scratch_bytes(const std::vector<ProgramStages>& programs, Isa isa);
+
+// What the bundle was compiled by; of a bundle without a record of it, the ISA's default. Errors (kInput): a record that is not one.
+Result<Plan> plan_of(const BundleFile& bundle);
 
 // The graph and the stages of a bundle, derived again from its graph text and header. Errors (kVerification) when the packets that come out are not
 // the bundle's own.

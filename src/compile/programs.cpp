@@ -18,32 +18,52 @@ constexpr uint32_t kManyRowTile = 64;
 
 }  // namespace
 
-std::vector<TileOptions> program_shapes(uint32_t chunk_rows, uint32_t max_slots) {
+std::vector<TileOptions> program_shapes(uint32_t chunk_rows, uint32_t max_slots, const std::vector<TunedSetting>& settings) {
+  uint32_t many_row_tile = kManyRowTile;
+  std::vector<OpSetting> few_settings, many_settings;
+  for (const TunedSetting& s : settings) {
+    if (s.op == Op::kLeave) {
+      if (s.many_rows && s.value != 0) many_row_tile = s.value;
+    } else {
+      (s.many_rows ? many_settings : few_settings).push_back({s.op, s.inputs, s.outputs, s.value, s.split});
+    }
+  }
   std::vector<TileOptions> programs(1);
   programs[0].shape = {kFewRows, kFewRows, kFewRows, kFewRows};
+  programs[0].settings = std::move(few_settings);
   if (chunk_rows > kFewRows) {
     TileOptions many;
-    many.shape = {chunk_rows, std::max(max_slots, kFewRows), std::min(chunk_rows, kManyRowTile), kFewRows};
-    programs.push_back(many);
+    many.shape = {chunk_rows, std::max(max_slots, kFewRows), std::min(chunk_rows, many_row_tile), kFewRows};
+    many.settings = std::move(many_settings);
+    programs.push_back(std::move(many));
   }
   return programs;
 }
 
-Result<std::vector<ProgramStages>> build_programs(const OpGraph& graph, Isa isa, uint32_t n_workers, uint32_t chunk_rows,
-                                                  uint32_t max_slots) {
-  const TapePlan tape = plan_tape(graph, isa);
-  const KvPlan kv = plan_kv(graph, isa);
+Result<std::vector<ProgramStages>> build_programs(const OpGraph& graph, uint32_t n_workers, uint32_t chunk_rows,
+                                                  uint32_t max_slots, const Plan& plan) {
+  const TapePlan tape = plan_tape(graph, plan.part.isa);
+  const KvPlan kv = plan_kv(graph, plan.part.isa);
   std::vector<ProgramStages> programs;
-  for (const TileOptions& options : program_shapes(chunk_rows, max_slots)) {
+  for (const TileOptions& options : program_shapes(chunk_rows, max_slots, plan.settings)) {
     ProgramStages stages;
     stages.tiles = tile_graph(graph, options);
     PLOW_TRY_STATUS(verify_tile_graph(graph, stages.tiles));
-    stages.schedule = schedule_tiles(graph, stages.tiles, {n_workers, &default_part(isa)});
+    stages.schedule = schedule_tiles(graph, stages.tiles, {n_workers, &plan.part});
     PLOW_TRY_STATUS(verify_schedule(graph, stages.tiles, stages.schedule));
     stages.tables = encode_program(graph, stages.tiles, stages.schedule, tape, kv);
     programs.push_back(std::move(stages));
   }
   return programs;
+}
+
+Result<Plan> plan_of(const BundleFile& bundle) {
+  boost::system::error_code error;
+  const boost::json::value record = boost::json::parse(bundle.build_record(), error);
+  const boost::json::value* plan = !error && record.is_object() ? record.get_object().if_contains("plan") : nullptr;
+  if (plan == nullptr) return default_plan(bundle.header().isa);
+  if (!plan->is_object()) return input_error("the plan in the build record is not an object");
+  return plan_from_json(plan->get_object());
 }
 
 namespace {
@@ -60,8 +80,9 @@ Result<BundleStages> derive_stages(const BundleFile& bundle) {
   PLOW_TRY(stages.graph, parse_graph(bundle.graph_text()));
   PLOW_TRY_STATUS(verify_graph(stages.graph));
   const uint32_t chunk_rows = bundle.programs().back().entry->max_rows;
-  PLOW_TRY(stages.programs, build_programs(stages.graph, bundle.header().isa, bundle.header().n_workers, chunk_rows,
-                                           bundle.header().max_slots));
+  PLOW_TRY(const Plan plan, plan_of(bundle));
+  PLOW_TRY(stages.programs,
+           build_programs(stages.graph, bundle.header().n_workers, chunk_rows, bundle.header().max_slots, plan));
   if (stages.programs.size() != bundle.programs().size()) {
     return verification_error("the bundle holds another number of programs than its graph gives");
   }

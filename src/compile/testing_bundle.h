@@ -29,7 +29,7 @@ inline ToyBundle toy_bundle(uint32_t n_workers, uint32_t chunk_rows = 512) {
   tables.header.kv_dtype = DType::kF32;
   tables.header.n_layers = graph.n_layers;
   tables.header.hidden = graph.hidden;
-  auto programs = build_programs(graph, Isa::kX86_64, n_workers, chunk_rows, tables.header.max_slots);
+  auto programs = build_programs(graph, n_workers, chunk_rows, tables.header.max_slots, default_plan(Isa::kX86_64));
   PLOW_CHECK(programs.ok(), "{}", programs.error().message);
   for (const ProgramStages& program : *programs) tables.programs.push_back(program.tables);
   tables.kv_groups = plan_kv(graph, Isa::kX86_64).groups;

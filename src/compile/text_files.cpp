@@ -54,7 +54,7 @@ Result<TextSources> from_directory(const fs::path& folder, const StagedDirectory
   PLOW_TRY(const std::string template_file, read_if_there(folder / "chat_template.jinja"));
   TextSources sources;
   auto compiled = compile_tokenizer(tokenizer, config);
-  if (!compiled.ok()) return compiled.error().at((folder / "tokenizer.json").string());
+  if (!compiled.ok()) return compiled.error().at(folder.string());
   sources.tokenizer = std::move(compiled).value();
   sources.chat_template = template_file;
   if (template_file.empty() && !config.empty()) {
@@ -145,7 +145,7 @@ Status write_text_files(const Checkpoint& checkpoint, const StagedDirectory& dir
            checkpoint.gguf_tokenizer ? from_gguf(*checkpoint.gguf_tokenizer) : from_directory(checkpoint.path, directory));
   PLOW_TRY_STATUS(directory.write_file("tokenizer.bin", sources.tokenizer));
   if (!sources.chat_template.empty()) {
-    if (auto compiled = ChatTemplate::compile(sources.chat_template); !compiled.ok()) return compiled.error().at("the chat template");
+    if (auto compiled = ChatTemplate::compile(sources.chat_template); !compiled.ok()) return compiled.error().at(checkpoint.path.string());
     PLOW_TRY_STATUS(directory.write_file("chat_template.jinja", sources.chat_template));
   }
   PLOW_TRY(const std::string generation, generation_json(checkpoint));

@@ -87,6 +87,14 @@ TEST(Viz, ThePageNeedsNoNetworkAndNoNameCanEndItsScript) {
   EXPECT_EQ(data.at("model").at("name").as_string(), kTitle.name);
 }
 
+TEST(Viz, EveryOperatorHasAColourOfItsOwn) {
+  const ToyBundle bundle = toy_bundle(2);
+  const std::string page = viz_page(bundle.file, bundle.stages, kTitle);
+#define PLOW_OP(number, Name, text) \
+  EXPECT_NE(page.find(" " #text ": ['#"), std::string::npos) << #text " is drawn in the colour of protocol packets";
+#include "abi/ops.def"
+}
+
 TEST(Viz, TheSameBundleGivesTheSamePage) {
   const ToyBundle a = toy_bundle(2), b = toy_bundle(2);
   EXPECT_EQ(viz_page(a.file, a.stages, kTitle), viz_page(b.file, b.stages, kTitle));

@@ -24,7 +24,7 @@ class TapeWriter {
       Xxh3Stream digest;
       const Node& node = graph_.node(tensor.node);
       PLOW_TRY_STATUS(node.op == Op::kConstant ? write_constant(tensor, graph_.constants[node.leaf], digest)
-                                               : write_weight(tensor, source.name, digest));
+                                               : write_weight(tensor, graph_.weights[node.leaf], digest));
       source.digest_low = digest.digest().low;
       source.digest_high = digest.digest().high;
     }
@@ -70,10 +70,10 @@ class TapeWriter {
     return end_piece(digest);
   }
 
-  Status write_weight(const TapeTensor& tensor, const std::string& name, Xxh3Stream& digest) {
-    const CheckpointTensor* source = checkpoint_.find(name);
+  Status write_weight(const TapeTensor& tensor, const WeightRef& weight, Xxh3Stream& digest) {
+    const CheckpointTensor* source = checkpoint_.find(weight.name);
     PLOW_CHECK(source != nullptr && source->row_values() == tensor.cols && source->n_rows() == tensor.rows,
-               "tensor {} is not what the model was built from", name);
+               "tensor {} is not what the model was built from", weight.name);
     const size_t rows_at_once = std::max<size_t>(kBatchFloats / tensor.cols / kRowGroup, 1) * kRowGroup;
     // Rows that lie together are written batch by batch; otherwise the whole tensor is packed first.
     const bool whole = !packs_by_rows(tensor.layout);
@@ -82,6 +82,9 @@ class TapeWriter {
       const auto n_rows = static_cast<uint32_t>(std::min<size_t>(rows_at_once, tensor.rows - first));
       values_.resize(size_t{n_rows} * tensor.cols);
       read_rows(*source, first, n_rows, values_.data());
+      if (weight.plus != 0) {
+        for (float& value : values_) value += weight.plus;
+      }
       TapeTensor piece = tensor;
       if (!whole) {
         piece.rows = n_rows;

@@ -4,19 +4,19 @@
 
 namespace plow {
 
-NodeId GraphBuilder::push(Node node, std::initializer_list<NodeId> inputs) {
+NodeId GraphBuilder::push(Node node, std::span<const NodeId> inputs) {
   node.first_input = static_cast<uint32_t>(graph_.inputs.size());
   node.n_inputs = static_cast<uint32_t>(inputs.size());
   node.layer = layer_;
-  graph_.inputs.insert(graph_.inputs.end(), inputs);
+  graph_.inputs.insert(graph_.inputs.end(), inputs.begin(), inputs.end());
   graph_.nodes.push_back(node);
   return NodeId(graph_.nodes.size() - 1);
 }
 
-NodeId GraphBuilder::weight(std::string name, DType dtype, uint32_t rows, uint32_t cols) {
+NodeId GraphBuilder::weight(std::string name, DType dtype, uint32_t rows, uint32_t cols, float plus) {
   Node node{.op = Op::kWeight, .dtype = dtype, .shape = {Rows::kFixed, rows, cols}};
   node.leaf = static_cast<uint32_t>(graph_.weights.size());
-  graph_.weights.push_back({std::move(name)});
+  graph_.weights.push_back({std::move(name), plus});
   return push(node, {});
 }
 
@@ -42,7 +42,7 @@ NodeId GraphBuilder::step_input(StepColumn column) {
   return push(node, {});
 }
 
-NodeId GraphBuilder::add(Op op, std::initializer_list<NodeId> inputs, const Attributes& attributes) {
+NodeId GraphBuilder::add(Op op, std::span<const NodeId> inputs, const Attributes& attributes) {
   const OpDef& def = op_def(op);
   PLOW_CHECK(inputs.size() == def.n_inputs, "{} takes {} inputs", op_name(op), def.n_inputs);
   std::vector<ValueType> types;

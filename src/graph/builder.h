@@ -7,6 +7,7 @@
 
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,17 @@ namespace plow {
 
 class GraphBuilder {
  public:
-  NodeId weight(std::string name, DType dtype, uint32_t rows, uint32_t cols);  // dtype: as stored in the tape
+  // dtype: as stored in the tape. plus: WeightRef::plus.
+  NodeId weight(std::string name, DType dtype, uint32_t rows, uint32_t cols, float plus = 0);
   NodeId constant(std::string name, DType dtype, uint32_t rows, uint32_t cols, std::vector<double> values);
   NodeId kv_state(const KvStateRef& state, DType dtype = DType::kF32);  // dtype: as stored in the cache
   NodeId step_input(StepColumn column);
 
   // REQUIRES op to have a definition and as many inputs as it says, from this builder.
-  NodeId add(Op op, std::initializer_list<NodeId> inputs, const Attributes& attributes = {});
+  NodeId add(Op op, std::span<const NodeId> inputs, const Attributes& attributes = {});
+  NodeId add(Op op, std::initializer_list<NodeId> inputs, const Attributes& attributes = {}) {
+    return add(op, std::span(inputs.begin(), inputs.size()), attributes);
+  }
 
   void set_layer(uint32_t layer) { layer_ = layer; }  // of the nodes that follow
 
@@ -29,7 +34,7 @@ class GraphBuilder {
                          uint32_t max_position);
 
  private:
-  NodeId push(Node node, std::initializer_list<NodeId> inputs);
+  NodeId push(Node node, std::span<const NodeId> inputs);
 
   OpGraph graph_;
   uint32_t layer_ = Node::kNoLayer;

@@ -22,7 +22,8 @@ Result<Matrix> load_weight(const OpGraph& graph, const Node& node, const WeightS
   PLOW_TRY_STATUS(weights.read_rows(graph.weights[node.leaf].name, 0, out.rows, out.cols, out.floats.data()));
   // The tape holds what the node's dtype can: blocks of few bits become bf16, and matrices what was asked
   // for.
-  for (float& value : out.floats) value = rounded(value, node.dtype);
+  const float plus = graph.weights[node.leaf].plus;
+  for (float& value : out.floats) value = rounded(value + plus, node.dtype);
   if (out.rows == 1) {
     out.values.assign(out.floats.begin(), out.floats.end());
     out.floats = {};

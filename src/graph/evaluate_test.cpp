@@ -137,6 +137,28 @@ TEST_F(EvaluatorTest, OneNodeAloneIsTheSameAsAmongAll) {
   }
 }
 
+TEST_F(EvaluatorTest, ANumberAddedToAWeightIsAddedToEveryValueInF32) {
+  GraphBuilder b;
+  const NodeId table = b.weight("table", DType::kF32, 3, 2);
+  const NodeId x = b.add(Op::kEmbed, {table, b.step_input(StepColumn::kTokenIds)});
+  const NodeId plain = b.add(Op::kBiasAdd, {x, b.weight("bias", DType::kF32, 1, 2)});
+  const NodeId raised = b.add(Op::kBiasAdd, {x, b.weight("bias", DType::kF32, 1, 2, 0.3f)});
+  const NodeId rows =
+      b.add(Op::kGatherRows, {b.add(Op::kAdd, {plain, raised}), b.step_input(StepColumn::kSampleRows)});
+  const OpGraph graph = b.finish(b.add(Op::kSample, {rows}), 2, 2, 1, 8).value();
+  Evaluator evaluator = Evaluator::create(graph, MadeUpWeights(), 1).value();
+  EvalStep step;
+  extend(step, 0, 0, 1);
+  step.token_ids = {1};
+  const std::vector<Matrix> values = evaluator.run(step);
+  float bias[2];
+  ASSERT_TRUE(MadeUpWeights().read_rows("bias", 0, 1, 2, bias).ok());
+  for (uint32_t c = 0; c < 2; ++c) {
+    EXPECT_EQ(values[plain.value].values[c], values[x.value].values[c] + bias[c]);
+    EXPECT_EQ(values[raised.value].values[c], values[x.value].values[c] + (bias[c] + 0.3f));
+  }
+}
+
 TEST_F(EvaluatorTest, AWeightThatCannotBeReadIsTheSourcesError) {
   MadeUpWeights weights;
   weights.missing_ = graph_.weights.back().name;

@@ -50,9 +50,11 @@ struct Node {
   static constexpr uint32_t kNoLayer = 0xffffffffu;
 };
 
-// A tensor of the checkpoint, by name.
+// A tensor of the checkpoint, by name. The rewriter may ask for one with a number added to every value when
+// it is stored (a norm's gain with its offset): one f32 addition, as a body would do it.
 struct WeightRef {
   std::string name;
+  float plus = 0;  // 0: as it is; else the node is f32
 };
 
 // Values that the compiler computes. Stored as double, written to the tape in the node's dtype.
@@ -100,5 +102,9 @@ Status verify_graph(const OpGraph& graph);
 // verifies.
 std::string print_graph(const OpGraph& graph);
 Result<OpGraph> parse_graph(std::string_view text);
+
+// Reads what print_graph() wrote of nodes that need not be a graph that verifies: inputs may be any number, types
+// are as they are written.
+Result<OpGraph> parse_graph_lines(std::string_view text);
 
 }  // namespace plow

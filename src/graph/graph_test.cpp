@@ -20,7 +20,7 @@ OpGraph small_graph() {
   const NodeId positions = b.step_input(StepColumn::kPositions);
   const NodeId sampled = b.step_input(StepColumn::kSampleRows);
   const NodeId table = b.weight("embed \"quoted\" \\ \n\xff", DType::kBf16, kVocab, kHidden);
-  const NodeId gain = b.weight("norm", DType::kF32, 1, kHidden);
+  const NodeId gain = b.weight("norm", DType::kF32, 1, kHidden, 0.1f);
   const NodeId q_weight = b.weight("q", DType::kF16, kHidden, kHidden);
   const NodeId kv_weight = b.weight("k", DType::kBf16, kHeadDim, kHidden);
   const NodeId frequencies = b.constant("inv_freq", DType::kF64, 1, 2, {1.0, 0.1 + 0.2});
@@ -62,7 +62,10 @@ void expect_equal(const OpGraph& a, const OpGraph& b) {
   }
   EXPECT_EQ(a.inputs, b.inputs);
   ASSERT_EQ(a.weights.size(), b.weights.size());
-  for (size_t i = 0; i < a.weights.size(); ++i) EXPECT_EQ(a.weights[i].name, b.weights[i].name);
+  for (size_t i = 0; i < a.weights.size(); ++i) {
+    EXPECT_EQ(a.weights[i].name, b.weights[i].name);
+    EXPECT_EQ(a.weights[i].plus, b.weights[i].plus);
+  }
   ASSERT_EQ(a.constants.size(), b.constants.size());
   for (size_t i = 0; i < a.constants.size(); ++i) {
     EXPECT_EQ(a.constants[i].name, b.constants[i].name);
@@ -169,7 +172,7 @@ TEST(VerifyGraph, EverySeededFaultIsNamed) {
        [&](OpGraph& g) { node(g, Op::kAttention).attributes[3] = attribute_bits(-1.0f); }},
       {"must be those of its kv_state", [&](OpGraph& g) { node(g, Op::kAttention).attributes[1] = 0; }},
       {"must be those of its kv_state", [&](OpGraph& g) { node(g, Op::kAttention).attributes[0] = 2; }},
-      {"second input must be a kv_append",
+      {"last input must be what appends to a kv_state",
        [&](OpGraph& g) { g.inputs[node(g, Op::kAttention).first_input + 1] = find(g, Op::kKvState); }},
       {"head_dim is not that of its kv_state", [&](OpGraph& g) { node(g, Op::kKvAppend).attributes[0] = 2; }},
       {"cannot be a KV cache",
@@ -183,7 +186,9 @@ TEST(VerifyGraph, EverySeededFaultIsNamed) {
       {"must be f32 with T or S rows",
        [&](OpGraph& g) { g.inputs[node(g, Op::kRmsNorm).first_input] = NodeId(4); }},
       {"weights are not in order", [&](OpGraph& g) { node(g, Op::kWeight).leaf = 1; }},
-      {"used twice", [&](OpGraph& g) { g.weights[1].name = g.weights[2].name; }},
+      {"used twice", [&](OpGraph& g) { g.weights[2].name = g.weights[3].name; }},
+      {"cannot have plus=1", [&](OpGraph& g) { g.weights[0].plus = 1; }},
+      {"cannot have plus=inf", [&](OpGraph& g) { g.weights[1].plus = INFINITY; }},
       {"that no node names", [&](OpGraph& g) { g.weights.push_back({"extra"}); }},
       {"a constant of 2 values has the type f64[1, 3]",
        [&](OpGraph& g) { node(g, Op::kConstant).shape.cols = 3; }},

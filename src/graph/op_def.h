@@ -48,8 +48,8 @@ struct Work {
 };
 
 // A value in the float64 evaluator: [rows, cols], row-major. A weight of more than one row is held in
-// `floats`, which have its exact values in half of the memory, and then `values` is empty: only embed and
-// linear take such.
+// `floats`, which have its exact values in half of the memory, and then `values` is empty: only operators of
+// matrix_inputs() (abi/op.h) take such.
 struct Matrix {
   uint32_t rows = 0;
   uint32_t cols = 0;

@@ -1,5 +1,5 @@
-#include "graph/graph.h"
 #include "abi/step.h"
+#include "graph/graph.h"
 #include "graph/op_def.h"
 
 #include <charconv>
@@ -137,6 +137,7 @@ void read_leaf(LineReader& line, OpGraph& graph, Node& node) {
       line.expect(" ");
       node.leaf = static_cast<uint32_t>(graph.weights.size());
       graph.weights.push_back({line.quoted()});
+      if (line.accept(" plus=")) graph.weights.back().plus = line.number<float>();
       return;
     case Op::kConstant:
       line.expect(" ");
@@ -212,7 +213,7 @@ void read_heading(LineReader& line, OpGraph& graph) {
 
 }  // namespace
 
-Result<OpGraph> parse_graph(std::string_view text) {
+Result<OpGraph> parse_graph_lines(std::string_view text) {
   OpGraph graph;
   for (uint32_t number = 1; number == 1 || !text.empty(); ++number) {
     const size_t end = text.find('\n');
@@ -229,6 +230,11 @@ Result<OpGraph> parse_graph(std::string_view text) {
     }
     text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
   }
+  return graph;
+}
+
+Result<OpGraph> parse_graph(std::string_view text) {
+  PLOW_TRY(OpGraph graph, parse_graph_lines(text));
   PLOW_TRY_STATUS(verify_graph(graph));
   return graph;
 }

@@ -1,5 +1,5 @@
-#include "graph/graph.h"
 #include "abi/step.h"
+#include "graph/graph.h"
 #include "graph/op_def.h"
 
 namespace plow {
@@ -18,10 +18,14 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
+std::string weight_text(const WeightRef& weight) {
+  return quoted(weight.name) + (weight.plus == 0 ? "" : fmt::format(" plus={}", weight.plus));
+}
+
 std::string leaf_text(const OpGraph& graph, const Node& node) {
   switch (node.op) {
     case Op::kWeight:
-      return quoted(graph.weights[node.leaf].name);
+      return weight_text(graph.weights[node.leaf]);
     case Op::kConstant: {
       const ConstantData& constant = graph.constants[node.leaf];
       return fmt::format("{} {{{}}}", quoted(constant.name), fmt::join(constant.values, ", "));

@@ -1,9 +1,9 @@
-#include "graph/graph.h"
 #include "abi/step.h"
+#include "graph/graph.h"
 #include "graph/op_def.h"
 
 #include <cmath>
-#include <unordered_set>
+#include <set>
 
 namespace plow {
 namespace {
@@ -72,9 +72,11 @@ class GraphVerifier {
     const Node& node = graph_.node(id);
     if (node.leaf != n_weights_++ || node.leaf >= graph_.weights.size())
       return fail(id, "weights are not in order");
-    const std::string& name = graph_.weights[node.leaf].name;
-    if (name.empty() || !weight_names_.insert(name).second)
+    const auto& [name, plus] = graph_.weights[node.leaf];
+    if (name.empty() || !weights_.insert({name, plus}).second)
       return fail(id, "its name '" + name + "' is empty or used twice");
+    if (!std::isfinite(plus) || (plus != 0 && node.dtype != DType::kF32))
+      return fail(id, fmt::format("a {} weight cannot have plus={}", dtype_name(node.dtype), plus));
     if (node.shape.row_kind != Rows::kFixed || !is_stored_float(node.dtype)) {
       return fail(id, "a weight must be f32, bf16 or f16 with fixed rows");
     }
@@ -152,24 +154,26 @@ class GraphVerifier {
   // cache as is kept.
   Status check_state_use(NodeId id) {
     const Node& node = graph_.node(id);
+    const auto inputs = graph_.inputs_of(id);
     for (uint32_t i = 0; i < node.n_inputs; ++i) {
-      const Op from = graph_.node(graph_.inputs_of(id)[i]).op;
-      const bool is_cache = from == Op::kKvState || from == Op::kKvAppend;
-      const bool takes_cache = (node.op == Op::kKvAppend && i == 2) || (node.op == Op::kAttention && i == 1);
+      const Op from = graph_.node(inputs[i]).op;
+      const bool is_cache = from == Op::kKvState || appends_kv(from);
+      const bool takes_cache = (appends_kv(node.op) || attends(node.op)) && i + 1 == node.n_inputs;
       if (is_cache && !takes_cache) return fail(id, fmt::format("its input {} cannot be a KV cache", i));
     }
-    if (node.op == Op::kKvAppend) {
-      const Node& state = graph_.node(graph_.inputs_of(id)[2]);
-      if (state.op != Op::kKvState) return fail(id, "its third input must be a kv_state");
+    if (appends_kv(node.op)) {
+      const Node& state = graph_.node(inputs.back());
+      if (state.op != Op::kKvState) return fail(id, "its last input must be a kv_state");
       if (appended_[state.leaf]) return fail(id, "a kv_state is appended to twice");
       appended_[state.leaf] = true;
       if (graph_.kv_states[state.leaf].head_dim != node.attributes[0])
         return fail(id, "head_dim is not that of its kv_state");
     }
-    if (node.op == Op::kAttention) {
-      const NodeId append = graph_.inputs_of(id)[1];
-      if (graph_.node(append).op != Op::kKvAppend) return fail(id, "its second input must be a kv_append");
-      const KvStateRef& state = graph_.kv_states[graph_.node(graph_.inputs_of(append)[2]).leaf];
+    if (attends(node.op)) {
+      const NodeId append = inputs.back();
+      if (!appends_kv(graph_.node(append).op))
+        return fail(id, "its last input must be what appends to a kv_state");
+      const KvStateRef& state = graph_.kv_states[graph_.node(graph_.inputs_of(append).back()).leaf];
       if (state.head_dim != node.attributes[0] || state.window != node.attributes[1]) {
         return fail(id, fmt::format("head_dim={} and window={} must be those of its kv_state, {} and {}",
                                     node.attributes[0], node.attributes[1], state.head_dim, state.window));
@@ -207,7 +211,7 @@ class GraphVerifier {
 
   const OpGraph& graph_;
   std::vector<bool> appended_;  // by KV state
-  std::unordered_set<std::string> weight_names_;
+  std::set<std::pair<std::string, float>> weights_;
   uint32_t n_inputs_ = 0, n_weights_ = 0, n_constants_ = 0, n_kv_states_ = 0;
 };
 

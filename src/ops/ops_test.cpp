@@ -47,11 +47,44 @@ TEST(OpDefs, AttributesOutOfRangeAreRefused) {
     size_t index;
     uint32_t bits;
   };
-  const Bad cases[] = {{Op::kScale, 0, nan},     {Op::kRmsNorm, 0, nan},      {Op::kRmsNorm, 0, negative},
-                       {Op::kRmsNorm, 1, nan},   {Op::kRmsNorm, 2, 0},        {Op::kRopeTable, 0, negative},
-                       {Op::kRope, 0, 0},        {Op::kKvAppend, 0, 0},       {Op::kAttention, 0, 0},
-                       {Op::kAttention, 2, nan}, {Op::kAttention, 3, nan},    {Op::kAttention, 3, negative},
-                       {Op::kGlu, 0, 3},         {Op::kSoftCap, 0, negative}, {Op::kSoftCap, 0, 0}};
+  const Bad cases[] = {{Op::kScale, 0, nan},
+                       {Op::kRmsNorm, 0, nan},
+                       {Op::kRmsNorm, 0, negative},
+                       {Op::kRmsNorm, 1, nan},
+                       {Op::kRmsNorm, 2, 0},
+                       {Op::kRopeTable, 0, negative},
+                       {Op::kRope, 0, 0},
+                       {Op::kKvAppend, 0, 0},
+                       {Op::kAttention, 0, 0},
+                       {Op::kAttention, 2, nan},
+                       {Op::kAttention, 3, nan},
+                       {Op::kAttention, 3, negative},
+                       {Op::kGlu, 0, 3},
+                       {Op::kSoftCap, 0, negative},
+                       {Op::kSoftCap, 0, 0},
+                       {Op::kLinearAdd, 0, 1},
+                       {Op::kLinearAdd, 0, 1000},
+                       {Op::kLinearAdd, 1, 1000},
+                       {Op::kLinearPart, 1, 0},
+                       {Op::kLinearPart, 0, 1},
+                       {Op::kNormLinear, 0, nan},
+                       {Op::kNormLinear, 1, nan},
+                       {Op::kGluLinear, 0, 3},
+                       {Op::kNormGluLinear, 0, negative},
+                       {Op::kNormGluLinear, 2, 3},
+                       {Op::kNormLinearBias, 0, nan},
+                       {Op::kNormRope, 0, 0},
+                       {Op::kNormRope, 1, nan},
+                       {Op::kRopeKvAppend, 0, 0},
+                       {Op::kNormRopeKvAppend, 0, 0},
+                       {Op::kNormRopeKvAppend, 1, nan},
+                       {Op::kRopeAttention, 0, 0},
+                       {Op::kRopeAttention, 2, nan},
+                       {Op::kNormRopeAttention, 0, 0},
+                       {Op::kNormRopeAttention, 3, negative},
+                       {Op::kNormRopeAttention, 4, nan},
+                       {Op::kNormAdd, 0, nan},
+                       {Op::kNormAdd, 1, nan}};
   for (TestInstance& instance : random_instances(random)) {
     for (const Bad& bad : cases) {
       if (bad.op != instance.op) continue;
@@ -72,6 +105,24 @@ TEST(OpDefs, WorkOfALinearCountsProductsWeightsAndActivations) {
   EXPECT_EQ(work.flops, 2 * 3 * 8 * 5);
   EXPECT_EQ(work.weight_bytes, 5 * 8 * 2);
   EXPECT_EQ(work.activation_bytes, 3 * 8 * 4 + 3 * 5 * 4);
+}
+
+// The row of activations is read once, and what the stages hand to each other is not stored. By hand, as
+// above.
+TEST(OpDefs, WorkOfAFusedOperatorLeavesOutWhatItSaves) {
+  const ValueType x{DType::kF32, {Rows::kTokens, 1, 8}}, w{DType::kBf16, {Rows::kFixed, 5, 8}};
+  const ValueType gain{DType::kF32, {Rows::kFixed, 1, 8}}, out{DType::kF32, {Rows::kTokens, 1, 5}};
+  const auto work = [](Op op, const std::vector<ValueType>& inputs, const Attributes& attributes) {
+    return op_def(op).work(inputs, *op_def(op).infer(inputs, attributes), attributes, 3, 1);
+  };
+  const Work glu = work(Op::kNormGluLinear, {x, gain, w, w}, {});
+  EXPECT_EQ(glu.flops, 4 * 3 * 8 + 2 * (2 * 3 * 8 * 5) + 22 * 3 * 5);
+  EXPECT_EQ(glu.weight_bytes, 8 * 4 + 2 * (5 * 8 * 2));
+  EXPECT_EQ(glu.activation_bytes, 3 * 8 * 4 + 3 * 5 * 4);
+  const Work part = work(Op::kLinearAdd, {x, w, out}, {2, 4});
+  EXPECT_EQ(part.flops, 2 * 3 * 2 * 5 + 3 * 5);
+  EXPECT_EQ(part.weight_bytes, 5 * 2 * 2);
+  EXPECT_EQ(part.activation_bytes, 3 * 2 * 4 + 2 * (3 * 5 * 4));
 }
 
 TEST(OpDefs, WorkIsFiniteAndGrowsWithTheRows) {

@@ -17,13 +17,14 @@ struct TestInstance {
   std::vector<ValueType> inputs;
   Attributes attributes{};
   std::vector<Matrix> values{};  // of the inputs; of a cache: what the positions before and in the step hold,
-                               // keys and values alike
+                                 // keys and values alike
   std::vector<uint32_t> exclusive{};  // by input: u32 values are below this
   uint32_t tokens = 0;
   uint32_t samples = 0;
   uint32_t first_position = 0;
 
   ValueType output() const;
+  bool takes_cache() const;  // as its last input
   // The output; of kv_append, what it stores at the step's positions: keys and values side by side in one
   // number.
   Matrix run() const;

@@ -25,8 +25,9 @@ EvalKv cache_of(const Matrix& content) {
   return kv;
 }
 
-// kv_state, kv_append, attention: what the references of the two look for in the graph.
-OpGraph cache_graph(const ValueType& cache) {
+// A kv_state, what appends to it and what attends to that: what the references of the two look for in the
+// graph.
+OpGraph cache_graph(const ValueType& cache, const ValueType& attended) {
   OpGraph graph;
   graph.nodes.resize(3);
   graph.nodes[0].op = Op::kKvState;
@@ -39,8 +40,8 @@ OpGraph cache_graph(const ValueType& cache) {
                     .first_input = 0,
                     .n_inputs = 3};
   graph.nodes[2] = {.op = Op::kAttention,
-                    .dtype = cache.dtype,
-                    .shape = cache.shape,
+                    .dtype = attended.dtype,
+                    .shape = attended.shape,
                     .attributes = {},
                     .first_input = 3,
                     .n_inputs = 2};
@@ -56,8 +57,8 @@ ValueType TestInstance::output() const {
 }
 
 Matrix TestInstance::run() const {
-  const bool has_cache = op == Op::kKvAppend || op == Op::kAttention;
-  const OpGraph graph = has_cache ? cache_graph(inputs.back()) : OpGraph{};
+  const bool has_cache = takes_cache();
+  const OpGraph graph = has_cache ? cache_graph(inputs.back(), output()) : OpGraph{};
   EvalStep step;
   SamplingParams greedy{};
   greedy.flags = kSampleGreedy;
@@ -72,8 +73,8 @@ Matrix TestInstance::run() const {
 
   std::vector<const Matrix*> pointers;
   for (const Matrix& value : values) pointers.push_back(&value);
-  Matrix out = op_def(op).reference(context, NodeId(op == Op::kAttention ? 2 : 1), pointers, attributes);
-  if (op != Op::kKvAppend) return out;
+  Matrix out = op_def(op).reference(context, NodeId(attends(op) ? 2 : 1), pointers, attributes);
+  if (!appends_kv(op)) return out;
   out = Matrix(tokens, inputs.back().shape.cols);
   for (size_t i = 0; i < out.values.size(); ++i) {
     const size_t at = size_t{first_position} * out.cols + i;
@@ -82,10 +83,54 @@ Matrix TestInstance::run() const {
   return out;
 }
 
-std::vector<TestInstance> random_instances(std::mt19937& random) {
-  const auto pick = [&](uint32_t least, uint32_t most) {
-    return least + static_cast<uint32_t>(random() % (most - least + 1));
+bool TestInstance::takes_cache() const { return appends_kv(op) || attends(op); }
+
+namespace {
+
+uint32_t pick(std::mt19937& random, uint32_t least, uint32_t most) {
+  return least + static_cast<uint32_t>(random() % (most - least + 1));
+}
+
+// Without values.
+std::vector<TestInstance> fused_instances(std::mt19937& random) {
+  const uint32_t n = pick(random, 2, 70), k = pick(random, 2, 40);
+  const uint32_t head_dim = 2 * pick(random, 1, 9), kv_heads = pick(random, 1, 4);
+  const uint32_t kv = kv_heads * head_dim, q = kv * pick(random, 1, 3), half = pick(random, 1, head_dim / 2);
+  const uint32_t k_begin = pick(random, 0, (k - 1) / 2) * 2;
+  const uint32_t k_end = random() % 2 == 0 ? k : k_begin + 2 * pick(random, 1, (k - k_begin + 1) / 2);
+  const Attributes part{k_begin, std::min(k, k_end)};
+  const uint32_t eps = attribute_bits(0.1f), offset = attribute_bits(1.0f), act = pick(random, 0, 2);
+  const Attributes attention{head_dim, pick(random, 0, 1) * 3, attribute_bits(0.5f),
+                             attribute_bits(static_cast<float>(pick(random, 0, 1)) * 20.0f)};
+  Attributes norm_attention = attention;
+  norm_attention[4] = eps;
+  const Rows rows = random() % 2 == 0 ? Rows::kTokens : Rows::kSamples;
+  const ValueType x = activation(rows, k), out = activation(rows, n), w = stored(n, k);
+  const ValueType query = activation(rows, q), angles = activation(rows, 2 * half);
+  const ValueType key = activation(Rows::kTokens, kv), key_angles = activation(Rows::kTokens, 2 * half);
+  return {
+      {Op::kLinearAdd, {x, w, out}, part},
+      {Op::kLinearPart, {x, w}, part},
+      {Op::kNormLinear, {x, stored(1, k), w}, {eps, offset}},
+      {Op::kGluLinear, {x, w, w}, {act}},
+      {Op::kNormGluLinear, {x, stored(1, k), w, w}, {eps, offset, act}},
+      {Op::kLinearBias, {x, w, stored(1, n)}},
+      {Op::kNormLinearBias, {x, stored(1, k), w, stored(1, n)}, {eps, offset}},
+      {Op::kNormRope, {query, stored(1, head_dim), angles}, {head_dim, eps, offset}},
+      {Op::kRopeKvAppend, {key, key, key_angles, stored(1, kv)}, {head_dim}},
+      {Op::kNormRopeKvAppend,
+       {key, stored(1, head_dim), key, key_angles, stored(1, kv)},
+       {head_dim, eps, offset}},
+      {Op::kRopeAttention, {query, angles, stored(1, kv)}, attention},
+      {Op::kNormRopeAttention, {query, stored(1, head_dim), angles, stored(1, kv)}, norm_attention},
+      {Op::kNormAdd, {out, stored(1, n), out}, {eps, offset}},
   };
+}
+
+}  // namespace
+
+std::vector<TestInstance> random_instances(std::mt19937& random) {
+  const auto pick = [&](uint32_t least, uint32_t most) { return plow::pick(random, least, most); };
   const uint32_t n = pick(2, 70), k = pick(1, 40), vocab = pick(2, 30);
   const uint32_t head_dim = 2 * pick(1, 9), kv_heads = pick(1, 4), heads = kv_heads * pick(1, 3);
   const uint32_t kv = kv_heads * head_dim, q = heads * head_dim, half = pick(1, head_dim / 2);
@@ -110,12 +155,14 @@ std::vector<TestInstance> random_instances(std::mt19937& random) {
        {activation(Rows::kTokens, kv), activation(Rows::kTokens, kv), stored(1, kv)},
        {head_dim}},
       {Op::kAttention, {activation(Rows::kTokens, q), stored(1, kv)}, attention},
+      {Op::kAttention, {activation(Rows::kSamples, q), stored(1, kv)}, attention},
       {Op::kAdd, {x, x}},
       {Op::kGlu, {x, x}, {pick(0, 2)}},
       {Op::kGatherRows, {x, column(Rows::kSamples)}},
       {Op::kSoftCap, {logits}, {attribute_bits(2.0f)}},
       {Op::kSample, {logits}},
   };
+  for (TestInstance& fused : fused_instances(random)) all.push_back(std::move(fused));
   std::uniform_real_distribution<double> real(-1, 1);
   for (TestInstance& instance : all) {
     instance.tokens = pick(2, 9);
@@ -123,8 +170,7 @@ std::vector<TestInstance> random_instances(std::mt19937& random) {
     instance.first_position = pick(1, 6);  // with one position to attend to, queries do not matter
     for (size_t i = 0; i < instance.inputs.size(); ++i) {
       const ValueType& type = instance.inputs[i];
-      const bool is_cache =
-          i + 1 == instance.inputs.size() && (instance.op == Op::kKvAppend || instance.op == Op::kAttention);
+      const bool is_cache = i + 1 == instance.inputs.size() && instance.takes_cache();
       Matrix value(is_cache ? instance.first_position + instance.tokens : rows_of(instance, type.shape),
                    type.shape.cols);
       const uint32_t limit = instance.op == Op::kEmbed        ? vocab

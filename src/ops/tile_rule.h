@@ -62,10 +62,10 @@ struct TileRule {
                     std::vector<Access>& out);
 };
 
-// What the row tiles of an operator count: its output's rows; of kv_append, whose output is the KV state, its
-// keys' rows.
+// What the row tiles of an operator count: its output's rows; of one that appends to the KV state, which is
+// its output, its keys' rows.
 inline Rows instance_rows(const OpInstance& instance) {
-  return instance.op == Op::kKvAppend ? instance.operands.front().row_kind : instance.output().row_kind;
+  return appends_kv(instance.op) ? instance.operands.front().row_kind : instance.output().row_kind;
 }
 
 // Null for leaves and protocol packets.

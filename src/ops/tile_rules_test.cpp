@@ -27,6 +27,8 @@ std::vector<Case> random_cases(std::mt19937& random) {
   const uint32_t head_dim = 2 * pick(1, 20), kv_heads = pick(1, 4), heads = kv_heads * pick(1, 4);
   const uint32_t kv = kv_heads * head_dim, q = heads * head_dim;
   const uint32_t half = pick(1, head_dim / 2);
+  const uint32_t pairs = (k + 1) / 2, k_begin = 2 * pick(0, pairs - 1);
+  const uint32_t k_end = std::min(k, k_begin + 2 * pick(1, pairs));
   return {
       {Op::kEmbed, {fixed(vocab, n), tokens(1), tokens(n)}},
       {Op::kScale, {tokens(n), tokens(n)}},
@@ -42,6 +44,23 @@ std::vector<Case> random_cases(std::mt19937& random) {
       {Op::kGatherRows, {tokens(n), samples(1), samples(n)}},
       {Op::kSoftCap, {samples(n), samples(n)}},
       {Op::kSample, {samples(n), samples(1)}},
+      {Op::kLinearAdd, {tokens(k), fixed(n, k), tokens(n), tokens(n)}, {k_begin, k_end}},
+      {Op::kLinearPart, {tokens(k), fixed(n, k), tokens(n)}, {k_begin, k_end}},
+      {Op::kNormLinear, {tokens(k), fixed(1, k), fixed(n, k), tokens(n)}},
+      {Op::kGluLinear, {tokens(k), fixed(n, k), fixed(n, k), tokens(n)}},
+      {Op::kNormGluLinear, {tokens(k), fixed(1, k), fixed(n, k), fixed(n, k), tokens(n)}},
+      {Op::kLinearBias, {tokens(k), fixed(n, k), fixed(1, n), tokens(n)}},
+      {Op::kNormLinearBias, {tokens(k), fixed(1, k), fixed(n, k), fixed(1, n), tokens(n)}},
+      {Op::kNormRope, {tokens(q), fixed(1, head_dim), tokens(2 * half), tokens(q)}, {head_dim}},
+      {Op::kRopeKvAppend, {tokens(kv), tokens(kv), tokens(2 * half), fixed(1, kv), fixed(1, kv)}, {head_dim}},
+      {Op::kNormRopeKvAppend,
+       {tokens(kv), fixed(1, head_dim), tokens(kv), tokens(2 * half), fixed(1, kv), fixed(1, kv)},
+       {head_dim}},
+      {Op::kRopeAttention, {samples(q), samples(2 * half), fixed(1, kv), samples(q)}, {head_dim}},
+      {Op::kNormRopeAttention,
+       {tokens(q), fixed(1, head_dim), tokens(2 * half), fixed(1, kv), tokens(q)},
+       {head_dim}},
+      {Op::kNormAdd, {tokens(n), fixed(1, n), tokens(n), tokens(n)}},
   };
 }
 
@@ -51,7 +70,7 @@ OpInstance instance_of(const Case& c) { return {c.op, c.attributes, c.operands};
 // written by row.
 bool has_tile_rows(const OpInstance& instance, const Access& access) {
   const OperandShape& operand = instance.operands[access.operand];
-  return operand.row_kind == instance_rows(instance) || (instance.op == Op::kKvAppend && access.writes);
+  return operand.row_kind == instance_rows(instance) || (appends_kv(instance.op) && access.writes);
 }
 
 void expect_inside(const OpInstance& instance, const Access& access) {

@@ -55,8 +55,8 @@ class Encoder {
     for (uint32_t n = 0; n < graph_.nodes.size(); ++n) {
       if (!used[n]) continue;
       const Node& node = graph_.nodes[n];
-      if (node.op == Op::kKvAppend) {
-        tensor_of_node_[n] = tensor_of_node_[graph_.inputs_of(NodeId(n))[2].value];
+      if (appends_kv(node.op)) {
+        tensor_of_node_[n] = tensor_of_node_[graph_.inputs_of(NodeId(n)).back().value];
         continue;
       }
       PLOW_CHECK(tables_.tensors.size() < kNoTensor, "more tensors than an operand can name");
@@ -166,13 +166,26 @@ class Encoder {
       if (tensor.space == Space::kKv) {
         entry.offset = tensor_of_node_[inputs[access.operand].value];
         entry.kv = static_cast<uint16_t>(tensor.kv_group + 1);
+        tables_.stream.push_back(entry);
       } else if (tensor.space == Space::kTape) {
-        add_tape_entries(tensor, access, entry);
-        continue;
-      } else {
-        continue;
+        add_weights(tensor, access, entry);
       }
-      tables_.stream.push_back(entry);
+    }
+  }
+
+  // What an access reads of the tape: one run of bytes, or one a row group when it does not read all columns.
+  void add_weights(const TensorEntry& tensor, const Access& access, StreamEntry entry) {
+    if (tensor.layout == Layout::kAtoms8x128) return add_atoms(tensor, access, entry);
+    const bool grouped = tensor.layout == Layout::kRows16Pairs;
+    const bool whole = access.col_end - access.col_begin == tensor.cols || !grouped;
+    const uint32_t begin = grouped ? access.row_begin / kRowGroup * kRowGroup : access.row_begin;
+    const uint32_t rows_at_once = whole ? access.row_end - begin : kRowGroup;
+    for (uint32_t row = begin; row < access.row_end; row += rows_at_once) {
+      const uint32_t columns = whole ? tensor.cols : access.col_end - access.col_begin;
+      const uint64_t skipped = layout_bytes(tensor.layout, tensor.dtype, row, tensor.cols) +
+                               (whole ? 0 : layout_bytes(tensor.layout, tensor.dtype, kRowGroup, access.col_begin));
+      const uint64_t bytes = layout_bytes(tensor.layout, tensor.dtype, rows_at_once, columns);
+      push_stream(entry, tensor.offset + skipped, bytes);
     }
   }
 
@@ -183,21 +196,16 @@ class Encoder {
     tables_.stream.push_back(entry);
   }
 
-  // The tensor's bytes that the access reads. In atoms: one entry a chunk of columns, in the order of the chunks.
-  void add_tape_entries(const TensorEntry& tensor, const Access& access, const StreamEntry& entry) {
-    if (tensor.layout == Layout::kAtoms8x128) {
-      const uint32_t element = dtype_bytes(tensor.dtype);
-      const AtomShape shape = atom_shape(tensor.rows, tensor.cols, element);
-      const uint32_t chunk_bytes = shape.chunk_atoms * kAtomRowBytes;  // of a row
-      const uint32_t first = access.row_begin / kAtomRows, end = (access.row_end + kAtomRows - 1) / kAtomRows;
-      for (uint64_t byte = uint64_t{access.col_begin} * element / chunk_bytes * chunk_bytes; byte < uint64_t{access.col_end} * element; byte += chunk_bytes) {
-        push_stream(entry, tensor.offset + shape.chunk_offset(static_cast<uint32_t>(byte / chunk_bytes), first), (end - first) * shape.chunk_bytes());
-      }
-      return;
+  // The same of a matrix in atoms: one entry a chunk of columns, in the order of the chunks.
+  void add_atoms(const TensorEntry& tensor, const Access& access, const StreamEntry& entry) {
+    const uint32_t element = dtype_bytes(tensor.dtype);
+    const AtomShape shape = atom_shape(tensor.rows, tensor.cols, element);
+    const uint32_t chunk_bytes = shape.chunk_atoms * kAtomRowBytes;  // of a row
+    const uint32_t first = access.row_begin / kAtomRows, end = (access.row_end + kAtomRows - 1) / kAtomRows;
+    for (uint64_t byte = uint64_t{access.col_begin} * element / chunk_bytes * chunk_bytes; byte < uint64_t{access.col_end} * element;
+         byte += chunk_bytes) {
+      push_stream(entry, tensor.offset + shape.chunk_offset(static_cast<uint32_t>(byte / chunk_bytes), first), (end - first) * shape.chunk_bytes());
     }
-    const uint32_t first = tensor.layout == Layout::kRows16Pairs ? access.row_begin / kRowGroup * kRowGroup : access.row_begin;
-    push_stream(entry, tensor.offset + layout_bytes(tensor.layout, tensor.dtype, first, tensor.cols),
-                layout_bytes(tensor.layout, tensor.dtype, access.row_end - first, tensor.cols));
   }
 
   const OpGraph& graph_;

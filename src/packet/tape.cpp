@@ -12,13 +12,6 @@ namespace {
 
 uint64_t align_up(uint64_t value) { return (value + kTapeAlignment - 1) / kTapeAlignment * kTapeAlignment; }
 
-// Matrices that a linear map or a look-up reads are packed; vectors and constants stay as they are.
-bool read_as_matrix(const OpGraph& graph, const Node& consumer, NodeId leaf) {
-  if (consumer.op != Op::kLinear && consumer.op != Op::kEmbed) return false;
-  const uint32_t weight_input = consumer.op == Op::kLinear ? 1 : 0;
-  return graph.inputs[consumer.first_input + weight_input] == leaf;
-}
-
 inline uint16_t to_bf16(float value) { return float_to_bf16(value); }
 inline uint16_t to_f16(float value) { return float_to_f16(value); }
 inline float to_f32(float value) { return value; }
@@ -89,10 +82,11 @@ TapePlan plan_tape(const OpGraph& graph, Isa isa) {
   plan.of_node.assign(graph.nodes.size(), kNoSource);
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& consumer = graph.nodes[n];
-    for (const NodeId input : graph.inputs_of(NodeId(n))) {
+    for (uint32_t i = 0; i < consumer.n_inputs; ++i) {
+      const NodeId input = graph.inputs_of(NodeId(n))[i];
       const Node& leaf = graph.node(input);
       if (leaf.op != Op::kWeight && leaf.op != Op::kConstant) continue;
-      const Layout layout = read_as_matrix(graph, consumer, input) ? layout_of_matrices(isa) : Layout::kRowMajor;
+      const Layout layout = (matrix_inputs(consumer.op) >> i & 1) != 0 ? layout_of_matrices(isa) : Layout::kRowMajor;
       uint32_t& index = plan.of_node[input.value];
       if (index != kNoSource) {
         PLOW_CHECK(plan.tensors[index].layout == layout, "node %{} is read in two layouts", input.value);

@@ -1,14 +1,84 @@
 #include "rewrite/rewrite.h"
 
+#include "base/check.h"
+#include "rewrite/assemble.h"
+#include "rewrite/log.h"
+
 #include <fmt/format.h>
 
+#include <map>
+
 namespace plow {
+namespace {
+
+Result<std::vector<bool>> enabled_rules(const std::vector<std::string>& disabled) {
+  const std::span<const RuleText> rules = rule_texts();
+  std::vector<bool> enabled(rules.size(), true);
+  for (const std::string& name : disabled) {
+    const RuleText* rule = find_rule(name);
+    if (rule == nullptr) {
+      std::vector<std::string> names;
+      for (const RuleText& known : rules) names.emplace_back(known.name);
+      return usage_error(fmt::format("there is no rewrite rule named '{}' (--no-rewrite); there are {}", name,
+                                     fmt::join(names, ", ")));
+    }
+    enabled[static_cast<size_t>(rule - rules.data())] = false;
+  }
+  return enabled;
+}
+
+PartRecord record_of(const GraphPart& part, const PartSolution& solution, const OpGraph& graph) {
+  PartRecord record;
+  for (const NodeId node : part.nodes) record.first_layer = std::min(record.first_layer, graph.node(node).layer);
+  record.n_nodes = static_cast<uint32_t>(part.nodes.size());
+  record.stop = solution.saturation.reason;
+  record.iterations = solution.saturation.iterations;
+  record.n_enodes = solution.egraph.n_nodes();
+  record.n_eclasses = solution.n_eclasses;
+  record.before_ns = solution.before.cost;
+  record.after_ns = solution.after.cost;
+  record.before_waits = solution.before.chain;
+  record.after_waits = solution.after.chain;
+  record.exact = solution.after.exact;
+  record.steps = solution.after.steps;
+  return record;
+}
+
+}  // namespace
 
 Result<RewriteResult> rewrite_graph(const OpGraph& graph, const RewriteOptions& options) {
-  if (!options.disabled_rules.empty()) {
-    return usage_error(fmt::format("there is no rewrite rule named '{}' (there are none yet)", options.disabled_rules[0]));
+  PLOW_TRY(const std::vector<bool> enabled, enabled_rules(options.disabled_rules));
+  for (const Node& node : graph.nodes) {
+    PLOW_CHECK(!is_fused(node.op), "{} was made outside of the rewriter", op_name(node.op));
   }
-  return RewriteResult{graph, options.enabled ? "0 rules, 0 firings\n" : "off\n"};
+  if (!options.enabled) return RewriteResult{graph, std::string(kRewriterOff)};
+  const Part& part = options.part != nullptr ? *options.part : default_part(Isa::kX86_64);
+  const RewriteCost cost = request_cost(part, options.n_workers, options.chunk_rows);
+
+  RewriteLog log;
+  log.disabled_rules = options.disabled_rules;
+  const ValueNumbering numbering = number_values(graph);
+  log.n_common = numbering.n_common;
+  log.n_dead = numbering.n_dead;
+  GraphAssembler assembler(graph, numbering, log);
+  std::map<std::vector<uint32_t>, size_t> solved;  // form -> solution
+  std::vector<PartSolution> solutions;
+  for (const GraphPart& piece : cut_graph(graph, numbering)) {
+    const auto [entry, is_new] = solved.emplace(piece.form, solutions.size());
+    if (is_new) {
+      solutions.push_back(solve_part(graph, numbering, piece, enabled, cost, options.limits));
+      log.parts.push_back(record_of(piece, solutions.back(), graph));
+    } else {
+      ++log.parts[entry->second].n_instances;
+    }
+    assembler.add(piece, solutions[entry->second]);
+  }
+  RewriteResult result{assembler.finish(), {}};
+  if (const Status status = verify_graph(result.graph); !status.ok()) {
+    PLOW_CHECK(false, "the rewriter made a graph that does not verify: {}", status.error().message);
+  }
+  result.log = print_rewrite_log(log);
+  return result;
 }
 
 }  // namespace plow

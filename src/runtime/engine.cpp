@@ -8,7 +8,15 @@
 #include <cmath>
 
 namespace plow {
-namespace {
+
+SamplingParams greedy_sampling() {
+  SamplingParams params{};
+  params.flags = kSampleGreedy;
+  params.temperature = 1;
+  params.top_p = 1;
+  params.repetition_penalty = 1;
+  return params;
+}
 
 Status check_sampling(const SamplingParams& params) {
   const bool greedy = (params.flags & kSampleGreedy) != 0;
@@ -29,17 +37,6 @@ Status check_sampling(const SamplingParams& params) {
     return usage_error("presence_penalty and frequency_penalty must be finite; 0 turns them off.");
   }
   return {};
-}
-
-}  // namespace
-
-SamplingParams greedy_sampling() {
-  SamplingParams params{};
-  params.flags = kSampleGreedy;
-  params.temperature = 1;
-  params.top_p = 1;
-  params.repetition_penalty = 1;
-  return params;
 }
 
 // One step of an engine.

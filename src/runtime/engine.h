@@ -29,6 +29,9 @@ struct EngineOptions {
   IsaLevel isa = IsaLevel::kAuto;
   uint32_t slots = 0;        // 0: the bundle's max_slots
   uint32_t context = 0;      // 0: the bundle's max_context
+  // Positions that the cache holds, over all slots, of layers without a window; 0: all slots' whole contexts.
+  // One sequence's context is always held.
+  uint64_t cache_positions = 0;
   bool pin = false;          // one processor a worker
   bool verify_tape = false;  // read all weights and compare their digest
   bool random_weights = false;  // of a GPU: make weights there instead of reading the bundle's, for measuring
@@ -68,6 +71,8 @@ struct StepResult {
 
 // Greedy, without penalties.
 SamplingParams greedy_sampling();
+// Errors (kUsage): a parameter outside of its range, named with its value.
+Status check_sampling(const SamplingParams& params);
 
 class Engine {
  public:

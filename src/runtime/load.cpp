@@ -150,7 +150,7 @@ struct EngineLoader {
   Status make_cache(DevicePlan& plan) const {
     for (const KvGroup& group : state.bundle.kv_groups()) {
       const uint64_t per_slot = blocks_per_sequence(group, state.context, state.max_rows);
-      const uint64_t total = per_slot * state.slots.size();
+      const uint64_t total = blocks_of(group, per_slot);
       if (total >= kNoBlock)
         return does_not_fit(fmt::format("The KV cache would have {} blocks. Ask for fewer slots.", total));
       plan.kv_blocks.push_back(static_cast<uint32_t>(total));
@@ -159,6 +159,13 @@ struct EngineLoader {
                                             static_cast<uint32_t>(state.slots.size()), state.context);
     plan.table_width = state.cache->table_width();
     return {};
+  }
+
+  uint64_t blocks_of(const KvGroup& group, uint64_t per_slot) const {
+    const uint64_t all = per_slot * state.slots.size();
+    if (options.cache_positions == 0 || group.window != 0) return all;
+    const uint64_t wanted = (options.cache_positions + group.block_tokens - 1) / group.block_tokens;
+    return std::clamp(wanted, per_slot, all);
   }
 
   void set_arrays() const {

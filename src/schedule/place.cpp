@@ -4,32 +4,10 @@
 #include <queue>
 
 #include "cost/cost.h"
-#include "graph/op_def.h"
 
 namespace plow {
 
 namespace {
-
-// Positions of context that attention is assumed to read when times are predicted at compile time; lengths are known only when a step runs.
-constexpr double kAssumedContext = 1024;
-
-// The load of a whole operator in a step of the program's typical size: one row for a program of few rows, all for one of many.
-Load load_of(const OpGraph& graph, const TileGraph& tiles, const TileOp& op) {
-  const Node& node = graph.node(op.from);
-  const OpDef& def = op_def(node.op);
-  std::vector<ValueType> inputs;
-  for (const NodeId input : graph.inputs_of(op.from)) inputs.push_back({graph.node(input).dtype, graph.node(input).shape});
-  const bool many = tiles.shape.max_rows > tiles.shape.token_row_tile;
-  const double tokens = many ? tiles.shape.max_rows : 1;
-  const Work work = def.work(inputs, {node.dtype, node.shape}, node.attributes, tokens, 1);
-  Load load;
-  load.bytes = work.weight_bytes + work.kv_bytes_per_position * kAssumedContext;
-  load.flops = work.flops;
-  load.elements = work.activation_bytes / sizeof(float);
-  return load;
-}
-
-Load share_of(const Load& load, double share) { return {load.bytes * share, load.flops * share, load.elements * share}; }
 
 class Placer {
  public:
@@ -64,10 +42,11 @@ class Placer {
  private:
   void measure_ops() {
     const size_t n = tiles_.ops.size();
+    const StepSize size = typical_step(tiles_.shape);
     producers_.resize(n);
     consumers_.resize(n);
     for (uint32_t o = 0; o < n; ++o) {
-      loads_.push_back(load_of(graph_, tiles_, tiles_.ops[o]));
+      loads_.push_back(node_load(graph_, tiles_.ops[o].from, size));
       for (const NodeId input : graph_.inputs_of(tiles_.ops[o].from)) {
         const TileOpId producer = tiles_.op_of_node[input.value];
         if (!producer.valid()) continue;
@@ -80,8 +59,8 @@ class Placer {
     rank_.assign(n, 0.0);
     for (size_t o = n; o-- > 0;) {
       double behind = 0;
-      for (const uint32_t consumer : consumers_[o]) behind = std::max(behind, rank_[consumer] + part_.hop_ns);
-      rank_[o] = behind + load_ns(part_, share_of(loads_[o], 1.0 / std::min(tiles_.ops[o].n_tiles, n_workers_)));
+      for (const uint32_t consumer : consumers_[o]) behind = std::max(behind, rank_[consumer] + wait_ns(part_));
+      rank_[o] = behind + node_ns(part_, loads_[o], std::min(tiles_.ops[o].n_tiles, n_workers_));
     }
   }
 
@@ -91,13 +70,19 @@ class Placer {
     for (const uint32_t producer : producers_[op]) {
       for (const uint32_t task : result_.tasks_of_op[producer]) {
         const Task& t = result_.tasks[task];
-        ready = std::max(ready, t.end_ns + (t.worker == worker ? 0.0 : part_.hop_ns));
+        ready = std::max(ready, t.end_ns + (t.worker == worker ? 0.0 : wait_ns(part_)));
       }
     }
     return ready;
   }
 
   double start_ns(uint32_t op, uint32_t worker) const { return std::max(free_ns_[worker], inputs_ready_ns(op, worker)); }
+
+  Nanoseconds time_of(const Load& load) const {
+    Surroundings around;
+    if (load.products.value > 0) around.remote = (n_workers_ - 1.0) / n_workers_;
+    return load_time(part_, load, around);
+  }
 
   void add_task(uint32_t op, uint32_t worker, uint32_t first_tile, uint32_t n_tiles, uint32_t row_first, uint32_t row_stride) {
     const double share = double{1} * n_tiles / tiles_.ops[op].n_tiles / row_stride;
@@ -109,36 +94,52 @@ class Placer {
     task.row_first = row_first;
     task.row_stride = row_stride;
     task.start_ns = start_ns(op, worker);
-    task.end_ns = task.start_ns + load_ns(part_, share_of(loads_[op], share));
+    task.end_ns = task.start_ns + time_of(share_of(loads_[op], share)).value;
     free_ns_[worker] = task.end_ns;
     result_.tasks_of_op[op].push_back(static_cast<uint32_t>(result_.tasks.size()));
     result_.tasks.push_back(task);
     result_.queue_index.push_back(result_.queue_length[worker]++);
   }
 
+  uint32_t column_pieces(uint32_t op) const { return std::min(tiles_.ops[op].n_tiles, n_workers_); }
+  uint32_t row_pieces(uint32_t op) const {
+    return std::min(max_row_tiles(tiles_.shape, tiles_.ops[op].row_kind), n_workers_);
+  }
+
+  // Rows when the worker with the most columns would be busy for longer than the one with the most row tiles: three KV heads
+  // on two workers are two against one.
+  Split best_split(uint32_t op) const {
+    if (row_pieces(op) == 1) return column_pieces(op) > 1 ? Split::kColumns : Split::kOne;
+    if (column_pieces(op) == 1) return Split::kRows;
+    const auto largest = [](uint32_t parts, uint32_t pieces) { return double{1} * ((parts + pieces - 1) / pieces) / parts; };
+    const double by_columns = largest(tiles_.ops[op].n_tiles, column_pieces(op));
+    const double by_rows = largest(max_row_tiles(tiles_.shape, tiles_.ops[op].row_kind), row_pieces(op));
+    Load rows = share_of(loads_[op], by_rows);
+    rows.weights = loads_[op].weights;  // every worker passes them all
+    return time_of(rows) < time_of(share_of(loads_[op], by_columns)) ? Split::kRows : Split::kColumns;
+  }
+
   // Columns are shared out in equal runs, run i to worker i: operators of the same width then lie on the same workers, and
-  // element-wise ones need no wait. What has one column tile is shared out by rows if it may have several row tiles.
+  // element-wise ones need no wait.
   void place(uint32_t op) {
     const TileOp& tile_op = tiles_.ops[op];
-    const uint32_t pieces = std::min(tile_op.n_tiles, n_workers_);
-    if (pieces > 1) {
+    const Split split = tile_op.split == Split::kAuto ? best_split(op) : tile_op.split;
+    if (split == Split::kColumns && column_pieces(op) > 1) {
+      const uint32_t pieces = column_pieces(op);
       for (uint32_t i = 0; i < pieces; ++i) {
         const uint32_t first = static_cast<uint32_t>(uint64_t{i} * tile_op.n_tiles / pieces);
         const uint32_t last = static_cast<uint32_t>(uint64_t{i + 1} * tile_op.n_tiles / pieces);
         add_task(op, i, first, last - first, 0, 1);
       }
-      return;
+    } else if (split == Split::kRows && row_pieces(op) > 1) {
+      for (uint32_t i = 0; i < row_pieces(op); ++i) add_task(op, i, 0, tile_op.n_tiles, i, row_pieces(op));
+    } else {
+      uint32_t best = 0;
+      for (uint32_t w = 1; w < n_workers_; ++w) {
+        if (start_ns(op, w) < start_ns(op, best)) best = w;
+      }
+      add_task(op, best, 0, tile_op.n_tiles, 0, 1);
     }
-    const uint32_t row_pieces = std::min(max_row_tiles(tiles_.shape, tile_op.row_kind), n_workers_);
-    if (row_pieces > 1) {
-      for (uint32_t i = 0; i < row_pieces; ++i) add_task(op, i, 0, tile_op.n_tiles, i, row_pieces);
-      return;
-    }
-    uint32_t best = 0;
-    for (uint32_t w = 1; w < n_workers_; ++w) {
-      if (start_ns(op, w) < start_ns(op, best)) best = w;
-    }
-    add_task(op, best, 0, tile_op.n_tiles, 0, 1);
   }
 
   const OpGraph& graph_;
@@ -158,6 +159,12 @@ uint32_t max_row_tiles(const ProgramShape& shape, Rows rows) {
   if (rows == Rows::kTokens) return (shape.max_rows + shape.token_row_tile - 1) / shape.token_row_tile;
   if (rows == Rows::kSamples) return (shape.max_samples + shape.sample_row_tile - 1) / shape.sample_row_tile;
   return 1;
+}
+
+StepSize typical_step(const ProgramShape& shape) {
+  StepSize size;
+  if (shape.max_rows > shape.token_row_tile) size.tokens = shape.max_rows, size.context = 0;
+  return size;
 }
 
 Placement place_tasks(const OpGraph& graph, const TileGraph& tiles, const Part& part, uint32_t n_workers) {

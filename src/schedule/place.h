@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cost/part.h"
+#include "cost/cost.h"
 #include "schedule/schedule.h"
 
 namespace plow {
@@ -18,6 +18,10 @@ struct Placement {
 };
 
 Placement place_tasks(const OpGraph& graph, const TileGraph& tiles, const Part& part, uint32_t n_workers);
+
+// The step that a program is placed for: one row at a context of 1,024 for a program of few rows; for one of many rows, the
+// whole program with the first rows of one sequence.
+StepSize typical_step(const ProgramShape& shape);
 
 // The most row tiles that a kind of rows can have in a step of the program.
 uint32_t max_row_tiles(const ProgramShape& shape, Rows rows);

@@ -5,6 +5,7 @@
 
 #include "schedule/arena.h"
 #include "schedule/place.h"
+#include "schedule/predict.h"
 #include "schedule/synchronise.h"
 #include "schedule/task_order.h"
 
@@ -62,7 +63,7 @@ Schedule schedule_tiles(const OpGraph& graph, const TileGraph& tiles, const Sche
   schedule.n_workers = options.n_workers;
   schedule.buffers = arena.buffers;
   schedule.arena_bytes = arena.bytes;
-  schedule.predicted_ns = placement.makespan_ns;
+  schedule.predicted_ns = placement.makespan_ns;  // until the schedule is whole and can be replayed
   const uint32_t leave_counter = sync.n_counters;
   schedule.n_counters = sync.n_counters + 1;
 
@@ -74,6 +75,7 @@ Schedule schedule_tiles(const OpGraph& graph, const TileGraph& tiles, const Sche
     append_protocol(schedule, w, leave_counter, queues[w].empty() ? 0 : placement.tasks[queues[w].back()].end_ns);
   }
   schedule.task_begin.push_back(static_cast<uint32_t>(schedule.tasks.size()));
+  schedule.predicted_ns = predict_step(graph, tiles, schedule, *options.part, typical_step(tiles.shape)).step.value;
   return schedule;
 }
 

@@ -2,6 +2,7 @@
 //
 //   program rows 16 samples 16 row_tiles 16 16
 //   op 3 = %12 linear T tiles 36 x 16
+//   op 4 = %13 rms_norm T tiles 1 x 576 split rows
 //     tiles 0 36: op 2 first 0 step 0 count 1 same
 //
 // A line "tiles A N" stands for N tiles from A on whose edges differ only in that `first` grows by `step` from tile to tile.
@@ -38,8 +39,10 @@ uint32_t run_length(const TileGraph& tiles, const TileOp& op, uint32_t tile, std
 
 void print_op(const OpGraph& graph, const TileGraph& tiles, uint32_t index, std::string& text) {
   const TileOp& op = tiles.ops[index];
-  text += fmt::format("op {} = %{} {} {} tiles {} x {}\n", index, op.from.value, op_name(graph.node(op.from).op),
+  text += fmt::format("op {} = %{} {} {} tiles {} x {}", index, op.from.value, op_name(graph.node(op.from).op),
                       rows_name(op.row_kind), op.n_tiles, op.tile_cols);
+  if (op.split != Split::kAuto) text += fmt::format(" split {}", split_name(op.split));
+  text += "\n";
   std::vector<int64_t> steps;
   for (uint32_t t = 0; t < op.n_tiles;) {
     uint32_t length = run_length(tiles, op, t, steps);
@@ -105,6 +108,12 @@ Status parse_op_line(WordReader& words, TileGraph& tiles) {
   op.n_tiles = words.number();
   words.expect("x");
   op.tile_cols = words.number();
+  if (words.more()) {
+    words.expect("split");
+    const auto split = parse_split(words.word());
+    if (!split) return input_error("tile graph text: bad split: " + std::string(words.line()));
+    op.split = *split;
+  }
   op.first_tile = static_cast<uint32_t>(tiles.edge_begin.size()) - 1;
   constexpr uint32_t kMaxNodes = 1u << 24;  // a bound on what a text may make us allocate
   if (!words.ok() || index != tiles.ops.size() || (rows != "S" && rows != "T") || op.from.value > kMaxNodes) {
@@ -117,6 +126,13 @@ Status parse_op_line(WordReader& words, TileGraph& tiles) {
 }
 
 }  // namespace
+
+std::optional<Split> parse_split(std::string_view name) {
+  for (const Split split : {Split::kAuto, Split::kColumns, Split::kRows, Split::kOne}) {
+    if (name == split_name(split)) return split;
+  }
+  return std::nullopt;
+}
 
 std::string print_tile_graph(const OpGraph& graph, const TileGraph& tiles) {
   std::string text = fmt::format("program rows {} samples {} row_tiles {} {}\n", tiles.shape.max_rows, tiles.shape.max_samples,

@@ -12,10 +12,18 @@ namespace {
 uint32_t ceil_div(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
 // The width of an operator's column tiles: the wanted one, rounded up to the operator's unit, never wider than the output.
-uint32_t choose_tile_cols(const Node& node, uint32_t unit, const TileOptions& options) {
-  const uint32_t wanted = node.op == Op::kLinear ? options.linear_cols : options.row_wise_cols;
+uint32_t choose_tile_cols(const Node& node, uint32_t unit, const OpSetting* setting, const TileOptions& options) {
+  uint32_t wanted = is_product(node.op) ? options.linear_cols : options.row_wise_cols;
+  if (setting != nullptr && setting->tile_cols != 0) wanted = setting->tile_cols;
   const uint32_t rounded = ceil_div(std::max(wanted, 1u), unit) * unit;
   return std::min(rounded, node.shape.cols);
+}
+
+const OpSetting* find_setting(const OperatorView& view, const TileOptions& options) {
+  const auto found = std::find_if(options.settings.begin(), options.settings.end(), [&](const OpSetting& setting) {
+    return setting.op == view.op && setting.inputs == view.shapes.front().cols && setting.outputs == view.shapes.back().cols;
+  });
+  return found == options.settings.end() ? nullptr : &*found;
 }
 
 // Appends to `edges` what a tile needs, one edge for each operand that another operator writes. Producers' tiles are found by the columns that overlap.
@@ -53,8 +61,10 @@ TileGraph tile_graph(const OpGraph& graph, const TileOptions& options) {
     TileOp op;
     op.from = NodeId(n);
     // The cache has no rows of its own: its writer works on the rows of the step.
-    op.row_kind = node.op == Op::kKvAppend ? Rows::kTokens : node.shape.row_kind;
-    op.tile_cols = choose_tile_cols(node, rule->column_unit(view.instance()), options);
+    op.row_kind = appends_kv(node.op) ? Rows::kTokens : node.shape.row_kind;
+    const OpSetting* setting = find_setting(view, options);
+    op.tile_cols = choose_tile_cols(node, rule->column_unit(view.instance()), setting, options);
+    if (setting != nullptr) op.split = setting->split;
     op.n_tiles = ceil_div(node.shape.cols, op.tile_cols);
     op.first_tile = first_tile;
     first_tile += op.n_tiles;

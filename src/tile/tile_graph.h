@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,12 +32,32 @@ struct ProgramShape {
   uint32_t sample_row_tile = 1;  // ... S
 };
 
+// How an operator is shared out among workers.
+enum class Split : uint8_t {
+  kAuto,     // as the schedule finds best
+  kColumns,  // each worker has a run of column tiles
+  kRows,     // each worker has every n-th row tile
+  kOne,      // one worker has it all
+};
+
+constexpr const char* split_name(Split split) {
+  switch (split) {
+    case Split::kAuto: return "auto";
+    case Split::kColumns: return "columns";
+    case Split::kRows: return "rows";
+    case Split::kOne: return "one";
+  }
+  return nullptr;
+}
+std::optional<Split> parse_split(std::string_view name);
+
 // An operator that runs (leaves are not in the tile graph).
 struct TileOp {
   NodeId from;
   Rows row_kind = Rows::kTokens;  // kTokens or kSamples
   uint32_t tile_cols = 0;         // output columns of a tile
   uint32_t n_tiles = 0;           // column tiles
+  Split split = Split::kAuto;
   uint32_t first_tile = 0;        // its tiles are first_tile .. first_tile + n_tiles - 1 of the graph
 };
 
@@ -61,11 +82,21 @@ struct TileGraph {
   }
 };
 
+// What is wanted for all operators of one kind and shape.
+struct OpSetting {
+  Op op = Op::kLinear;
+  uint32_t inputs = 0;   // columns of the first input
+  uint32_t outputs = 0;  // columns of the output
+  uint32_t tile_cols = 0;  // 0: as for any other
+  Split split = Split::kAuto;
+};
+
 // How wide the column tiles of an operator should be; the tuner's and the cost model's choice, rounded to the operator's unit.
 struct TileOptions {
   ProgramShape shape;
   uint32_t linear_cols = 16;
   uint32_t row_wise_cols = 16;  // of operators that work element by element
+  std::vector<OpSetting> settings;  // of single operators; at most one for each
 };
 
 TileGraph tile_graph(const OpGraph& graph, const TileOptions& options);

@@ -9,6 +9,9 @@ namespace plow {
 struct ToyShape {
   uint32_t layers = 2, hidden = 40, heads = 3, kv_heads = 1, head_dim = 12, ffn = 56, vocab = 101;
   uint32_t window = 0;  // of odd layers; 0: none
+  // Every fused operator in place of the primitive ones, and queries of the last layer only where rows are sampled. The
+  // functions are others: layers do not have the same parts.
+  bool fused = false;
 };
 
 inline Attributes toy_attributes(std::initializer_list<uint32_t> words) {
@@ -35,10 +38,17 @@ class ToyModel {
     x = builder_.add(Op::kScale, {x}, toy_attributes({attribute_bits(6.25f)}));
     for (uint32_t layer = 0; layer < shape_.layers; ++layer) {
       builder_.set_layer(layer);
-      x = add_layer(layer, x, angles);
+      if (!shape_.fused) {
+        x = add_layer(layer, x, angles);
+      } else if (layer + 1 < shape_.layers) {
+        x = add_fused_layer(layer, x, angles);
+      } else {
+        x = add_last_fused_layer(layer, x, angles, sample_rows);
+      }
     }
     builder_.set_layer(Node::kNoLayer);
-    NodeId rows = builder_.add(Op::kGatherRows, {norm("norm", x, shape_.hidden), sample_rows});
+    NodeId rows = norm("norm", x, shape_.hidden);
+    if (!shape_.fused) rows = builder_.add(Op::kGatherRows, {rows, sample_rows});
     rows = builder_.add(Op::kLinear, {rows, embedding});
     rows = builder_.add(Op::kSoftCap, {rows}, toy_attributes({attribute_bits(30.0f)}));
     return builder_.finish(builder_.add(Op::kSample, {rows}), shape_.vocab, shape_.hidden, shape_.layers, 4096);
@@ -71,6 +81,71 @@ class ToyModel {
     const NodeId h2 = norm(p + "norm2", x, shape_.hidden);
     const NodeId glu = builder_.add(Op::kGlu, {linear(p + "gate", h2, shape_.ffn, shape_.hidden), linear(p + "up", h2, shape_.ffn, shape_.hidden)},
                                     toy_attributes({0}));
+    return builder_.add(Op::kAdd, {x, linear(p + "down", glu, shape_.hidden, shape_.ffn)});
+  }
+
+  NodeId matrix(const std::string& name, uint32_t outputs, uint32_t inputs) {
+    return builder_.weight(name, DType::kBf16, outputs, inputs);
+  }
+  NodeId vector(const std::string& name, uint32_t cols) { return builder_.weight(name, DType::kF32, 1, cols); }
+
+  // Norms and what was added to them go into products, rotations into the cache's writer and reader; the output projection is
+  // split after its first head.
+  NodeId add_fused_layer(uint32_t layer, NodeId x, NodeId angles) {
+    const std::string p = "layer" + std::to_string(layer) + ".";
+    const uint32_t d = shape_.head_dim, q_cols = shape_.heads * d, kv_cols = shape_.kv_heads * d;
+    const uint32_t window = layer % 2 == 1 ? shape_.window : 0;
+    const uint32_t eps = attribute_bits(1e-5f), offset = attribute_bits(0.25f), scale = attribute_bits(0.25f);
+    const Attributes norm = toy_attributes({eps, offset});
+    const NodeId gain = vector(p + "norm1", shape_.hidden);
+    const NodeId q = builder_.add(
+        Op::kNormLinearBias, {x, gain, matrix(p + "q", q_cols, shape_.hidden), vector(p + "q_bias", q_cols)}, norm);
+    const NodeId k = builder_.add(Op::kNormLinear, {x, gain, matrix(p + "k", kv_cols, shape_.hidden)}, norm);
+    const NodeId v = builder_.add(Op::kNormLinear, {x, gain, matrix(p + "v", kv_cols, shape_.hidden)}, norm);
+    const NodeId state = builder_.kv_state({layer, shape_.kv_heads, d, window});
+    const NodeId kv = builder_.add(Op::kRopeKvAppend, {k, v, angles, state}, toy_attributes({d}));
+    const NodeId attended = builder_.add(Op::kNormRopeAttention, {q, vector(p + "q_norm", d), angles, kv},
+                                         toy_attributes({d, window, scale, attribute_bits(0.0f), eps}));
+    const NodeId o = matrix(p + "o", shape_.hidden, q_cols);
+    const NodeId first = builder_.add(Op::kLinearAdd, {attended, o, x}, toy_attributes({0, d}));
+    x = builder_.add(Op::kLinearAdd, {attended, o, first}, toy_attributes({d, q_cols}));
+    const NodeId glu = builder_.add(Op::kNormGluLinear,
+                                    {x, vector(p + "norm2", shape_.hidden), matrix(p + "gate", shape_.ffn, shape_.hidden),
+                                     matrix(p + "up", shape_.ffn, shape_.hidden)},
+                                    toy_attributes({eps, offset, 1}));
+    const NodeId down = matrix(p + "down", shape_.hidden, shape_.ffn);
+    const NodeId part = builder_.add(Op::kLinearPart, {glu, down}, toy_attributes({0, shape_.ffn / 4 * 2}));
+    const NodeId sum = builder_.add(Op::kLinearAdd, {glu, down, part}, toy_attributes({shape_.ffn / 4 * 2, shape_.ffn}));
+    return builder_.add(Op::kNormAdd, {sum, vector(p + "norm3", shape_.hidden), x}, norm);
+  }
+
+  // With S rows from the queries on.
+  NodeId add_last_fused_layer(uint32_t layer, NodeId x, NodeId angles, NodeId sample_rows) {
+    const std::string p = "layer" + std::to_string(layer) + ".";
+    const uint32_t d = shape_.head_dim, q_cols = shape_.heads * d, kv_cols = shape_.kv_heads * d;
+    const uint32_t window = layer % 2 == 1 ? shape_.window : 0;
+    const uint32_t eps = attribute_bits(1e-5f), offset = attribute_bits(0.0f), scale = attribute_bits(0.25f);
+    const NodeId h = norm(p + "norm1", x, shape_.hidden);
+    const NodeId k = linear(p + "k", h, kv_cols, shape_.hidden);
+    const NodeId v = builder_.add(Op::kLinearBias, {h, matrix(p + "v", kv_cols, shape_.hidden), vector(p + "v_bias", kv_cols)});
+    const NodeId state = builder_.kv_state({layer, shape_.kv_heads, d, window});
+    const NodeId kv = builder_.add(Op::kNormRopeKvAppend, {k, vector(p + "k_norm", d), v, angles, state},
+                                   toy_attributes({d, eps, offset}));
+    x = builder_.add(Op::kGatherRows, {x, sample_rows});
+    const NodeId sampled_angles = builder_.add(Op::kGatherRows, {angles, sample_rows});
+    const NodeId q = linear(p + "q", builder_.add(Op::kGatherRows, {h, sample_rows}), q_cols, shape_.hidden);
+    const NodeId first = builder_.add(Op::kRopeAttention, {q, sampled_angles, kv},
+                                      toy_attributes({d, window, scale, attribute_bits(0.0f)}));
+    const NodeId turned = builder_.add(Op::kNormRope, {q, vector(p + "q_norm", d), sampled_angles},
+                                       toy_attributes({d, eps, offset}));
+    const NodeId second =
+        builder_.add(Op::kAttention, {turned, kv}, toy_attributes({d, window, scale, attribute_bits(0.0f)}));
+    const NodeId attended = builder_.add(Op::kAdd, {first, second});
+    x = builder_.add(Op::kLinearAdd, {attended, matrix(p + "o", shape_.hidden, q_cols), x}, toy_attributes({0, q_cols}));
+    const NodeId h2 = norm(p + "norm2", x, shape_.hidden);
+    const NodeId glu = builder_.add(
+        Op::kGluLinear, {h2, matrix(p + "gate", shape_.ffn, shape_.hidden), matrix(p + "up", shape_.ffn, shape_.hidden)},
+        toy_attributes({2}));
     return builder_.add(Op::kAdd, {x, linear(p + "down", glu, shape_.hidden, shape_.ffn)});
   }
 

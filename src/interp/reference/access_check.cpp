@@ -103,23 +103,25 @@ void AccessCheck::check_kv_read(const Who& who, uint16_t tensor, const Access& a
   constexpr uint32_t kWindow = 1;  // attribute of attention
   const Packet& packet = program_.packets[who.instance.packet];
   const uint32_t window = packet.immediate[kWindow];
-  const uint32_t rows = row_tile_rows(*program_.entry, Rows::kTokens);
-  const uint32_t end = std::min((who.instance.row_tile + 1) * rows, plan_.shape.n_rows);
+  const auto kind = static_cast<Rows>(packet.row_kind);
+  const auto step_row = [&](uint32_t row) { return kind == Rows::kSamples ? step_.sample_rows[row] : row; };
+  const uint32_t rows = row_tile_rows(*program_.entry, kind);
+  const uint32_t end = std::min((who.instance.row_tile + 1) * rows, rows_of_kind(plan_.shape, kind));
   for (uint32_t row = who.instance.row_tile * rows; row < end;) {
-    uint32_t next = row + 1;
-    while (next < end && step_.row_slots[next] == step_.row_slots[row]) ++next;
-    const uint32_t from = step_.positions[row];
+    const uint32_t first = step_row(row), slot = step_.row_slots[first];
+    uint32_t last = first;
+    while (++row < end && step_row(row) == last + 1 && step_.row_slots[last + 1] == slot) ++last;
+    const uint32_t from = step_.positions[first];
     const uint32_t lowest = window == 0 || from + 1 < window ? 0 : from + 1 - window;
-    for (uint32_t position = lowest; position <= step_.positions[next - 1]; ++position) {
-      check_cells(who, tensor, access, step_.row_slots[row], position, position >= step_.span_first[row]);
+    for (uint32_t position = lowest; position <= step_.positions[last]; ++position) {
+      check_cells(who, tensor, access, slot, position, position >= step_.span_first[first]);
     }
-    row = next;
   }
 }
 
 void AccessCheck::check_cells(const Who& who, uint16_t tensor, const Access& access, uint32_t slot,
                               uint32_t position, bool fresh) {
-  constexpr uint32_t kHeadDim = 0;  // attribute of attention and kv_append
+  constexpr uint32_t kHeadDim = 0;  // attribute of all that append and attend
   const TensorEntry& entry = program_.tensors[tensor];
   const uint32_t head_dim = program_.packets[who.instance.packet].immediate[kHeadDim];
   const uint32_t group = entry.kv_group;

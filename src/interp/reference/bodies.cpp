@@ -89,36 +89,110 @@ void bias_add(const Tile& tile) {
   }
 }
 
+// x / sqrt(mean x^2 + eps) * (gain + offset), over groups as long as the gain.
+Row normalised(Row x, const Row& gain, double eps, double offset) {
+  for (size_t first = 0; first < x.size(); first += gain.size()) {
+    double squares = 0;
+    for (size_t i = 0; i < gain.size(); ++i) squares += x[first + i] * x[first + i];
+    const double scale = 1 / std::sqrt(squares / static_cast<double>(gain.size()) + eps);
+    for (size_t i = 0; i < gain.size(); ++i) x[first + i] *= scale * (gain[i] + offset);
+  }
+  return x;
+}
+
+// A whole vector of the tape.
+Row vector(const Tile& tile, uint32_t input) { return tile.read(input, 0, 0, tile.operand(input).cols); }
+
 void rms_norm(const Tile& tile) {
-  const double eps = tile.f32(0), offset = tile.f32(1);
-  const uint32_t group = tile.u32(2);
-  const Row gain = tile.read(1, 0, 0, group);
+  const Row gain = vector(tile, 1);
+  for (uint32_t r = tile.row_begin(); r < tile.row_end(); ++r)
+    tile.write(r, normalised(tile.read(0, r, tile.begin(), tile.end()), gain, tile.f32(0), tile.f32(1)));
+}
+
+void norm_add(const Tile& tile) {
+  const Row gain = vector(tile, 1);
   for (uint32_t r = tile.row_begin(); r < tile.row_end(); ++r) {
-    Row x = tile.read(0, r, tile.begin(), tile.end());
-    for (size_t first = 0; first < x.size(); first += group) {
-      double squares = 0;
-      for (size_t i = first; i < first + group; ++i) squares += x[i] * x[i];
-      const double scale = 1 / std::sqrt(squares / group + eps);
-      for (size_t i = 0; i < group; ++i) x[first + i] *= scale * (gain[i] + offset);
-    }
-    tile.write(r, x);
+    Row out = normalised(tile.read(0, r, tile.begin(), tile.end()), gain, tile.f32(0), tile.f32(1));
+    const Row residual = tile.read(2, r, tile.begin(), tile.end());
+    for (size_t i = 0; i < out.size(); ++i) out[i] += residual[i];
+    tile.write(r, out);
   }
 }
 
-void linear(const Tile& tile) {
-  const uint32_t k = tile.operand(0).cols;
-  std::vector<Row> inputs;
-  for (uint32_t r = tile.row_begin(); r < tile.row_end(); ++r) inputs.push_back(tile.read(0, r, 0, k));
-  std::vector<Row> outputs(inputs.size(), Row(tile.end() - tile.begin(), 0.0));
-  for (uint32_t c = tile.begin(); c < tile.end(); ++c) {
-    const Row weights = tile.read(1, c, 0, k);
-    for (size_t r = 0; r < inputs.size(); ++r) {
-      outputs[r][c - tile.begin()] =
-          std::inner_product(weights.begin(), weights.end(), inputs[r].begin(), 0.0);
+// Columns [first, first + length of a row) of the rows of the packet's row tile, times those of the matrix.
+std::vector<Row> products(const Tile& tile, const std::vector<Row>& rows, uint32_t matrix, uint32_t first) {
+  std::vector<Row> outputs(rows.size(), Row(tile.end() - tile.begin(), 0.0));
+  for (uint32_t c = tile.begin(); c < tile.end() && !rows.empty(); ++c) {
+    const Row weights = tile.read(matrix, c, first, first + static_cast<uint32_t>(rows[0].size()));
+    for (size_t r = 0; r < rows.size(); ++r) {
+      outputs[r][c - tile.begin()] = std::inner_product(weights.begin(), weights.end(), rows[r].begin(), 0.0);
     }
   }
-  for (size_t r = 0; r < inputs.size(); ++r)
-    tile.write(tile.row_begin() + static_cast<uint32_t>(r), outputs[r]);
+  return outputs;
+}
+
+std::vector<Row> input_rows(const Tile& tile, uint32_t first, uint32_t last) {
+  std::vector<Row> rows;
+  for (uint32_t r = tile.row_begin(); r < tile.row_end(); ++r) rows.push_back(tile.read(0, r, first, last));
+  return rows;
+}
+
+std::vector<Row> whole_rows(const Tile& tile) { return input_rows(tile, 0, tile.operand(0).cols); }
+
+// Attributes 0 and 1 are eps and offset.
+std::vector<Row> normalised_rows(const Tile& tile) {
+  const Row gain = vector(tile, 1);
+  std::vector<Row> rows = whole_rows(tile);
+  for (Row& row : rows) row = normalised(row, gain, tile.f32(0), tile.f32(1));
+  return rows;
+}
+
+void write_rows(const Tile& tile, const std::vector<Row>& rows) {
+  for (size_t r = 0; r < rows.size(); ++r) tile.write(tile.row_begin() + static_cast<uint32_t>(r), rows[r]);
+}
+
+void linear(const Tile& tile, const std::vector<Row>& rows, uint32_t matrix) {
+  write_rows(tile, products(tile, rows, matrix, 0));
+}
+
+void linear_bias(const Tile& tile, const std::vector<Row>& rows, uint32_t matrix) {
+  std::vector<Row> out = products(tile, rows, matrix, 0);
+  const Row bias = tile.read(matrix + 1, 0, tile.begin(), tile.end());
+  for (Row& row : out) {
+    for (size_t i = 0; i < row.size(); ++i) row[i] += bias[i];
+  }
+  write_rows(tile, out);
+}
+
+// With or without a residual.
+void linear_part(const Tile& tile, bool adds) {
+  std::vector<Row> out = products(tile, input_rows(tile, tile.u32(0), tile.u32(1)), 1, tile.u32(0));
+  for (size_t r = 0; r < out.size() && adds; ++r) {
+    const Row residual = tile.read(2, tile.row_begin() + static_cast<uint32_t>(r), tile.begin(), tile.end());
+    for (size_t i = 0; i < residual.size(); ++i) out[r][i] += residual[i];
+  }
+  write_rows(tile, out);
+}
+
+double activate(uint32_t activation, double x) {
+  switch (activation) {
+    case 0:
+      return x / (1 + std::exp(-x));
+    case 1:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    default:
+      return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+  }
+}
+
+// The matrix of the gate; that of what it lets through follows it.
+void glu_linear(const Tile& tile, const std::vector<Row>& rows, uint32_t gate, uint32_t activation) {
+  std::vector<Row> out = products(tile, rows, gate, 0);
+  const std::vector<Row> up = products(tile, rows, gate + 1, 0);
+  for (size_t r = 0; r < out.size(); ++r) {
+    for (size_t i = 0; i < out[r].size(); ++i) out[r][i] = activate(activation, out[r][i]) * up[r][i];
+  }
+  write_rows(tile, out);
 }
 
 void rope_table(const Tile& tile) {
@@ -137,20 +211,40 @@ void rope_table(const Tile& tile) {
   }
 }
 
-void rope(const Tile& tile) {
-  const uint32_t head_dim = tile.u32(0);
-  const uint32_t half = tile.operand(1).cols / 2;
-  for (uint32_t r = tile.row_begin(); r < tile.row_end(); ++r) {
-    const Row table = tile.read(1, r, 0, 2 * half);
-    const Row x = tile.read(0, r, tile.begin(), tile.end());
-    Row out = x;
-    for (size_t head = 0; head < x.size(); head += head_dim) {
-      for (uint32_t j = 0; j < half; ++j) {
-        out[head + j] = x[head + j] * table[j] - x[head + half + j] * table[half + j];
-        out[head + half + j] = x[head + half + j] * table[j] + x[head + j] * table[half + j];
-      }
+// Each head of head_dim turned by cosines and sines.
+Row rotated(const Row& x, const Row& table, uint32_t head_dim) {
+  const size_t half = table.size() / 2;
+  Row out = x;
+  for (size_t head = 0; head < x.size(); head += head_dim) {
+    for (size_t j = 0; j < half; ++j) {
+      out[head + j] = x[head + j] * table[j] - x[head + half + j] * table[half + j];
+      out[head + half + j] = x[head + half + j] * table[j] + x[head + j] * table[half + j];
     }
-    tile.write(r, out);
+  }
+  return out;
+}
+
+// A row's table.
+Row angles(const Tile& tile, uint32_t input, uint32_t row) {
+  return tile.read(input, row, 0, tile.operand(input).cols);
+}
+
+void rope(const Tile& tile) {
+  for (uint32_t r = tile.row_begin(); r < tile.row_end(); ++r)
+    tile.write(r, rotated(tile.read(0, r, tile.begin(), tile.end()), angles(tile, 1, r), tile.u32(0)));
+}
+
+// Heads normalised with the attributes eps and offset from 1 on, then turned.
+Row norm_rotated(const Tile& tile, const Row& x, const Row& gain, double offset, const Row& table,
+                 uint32_t eps_attribute) {
+  return rotated(normalised(x, gain, tile.f32(eps_attribute), offset), table, tile.u32(0));
+}
+
+void norm_rope(const Tile& tile) {
+  const Row gain = vector(tile, 1);
+  for (uint32_t r = tile.row_begin(); r < tile.row_end(); ++r) {
+    const Row x = tile.read(0, r, tile.begin(), tile.end());
+    tile.write(r, norm_rotated(tile, x, gain, tile.f32(2), angles(tile, 2, r), 1));
   }
 }
 
@@ -160,13 +254,15 @@ uint32_t block_of(const Tile& tile, const TensorEntry& tensor, uint32_t block_to
   return step.block_tables[tensor.kv_group][size_t{slot} * step.table_width + position / block_tokens];
 }
 
-void kv_append(const Tile& tile, uint32_t block_tokens) {
+// keys(row): of the tile's columns. `values`: the input that holds values.
+template <class Keys>
+void append(const Tile& tile, uint32_t block_tokens, uint32_t values_input, const Keys& keys_of) {
   const uint32_t head_dim = tile.u32(0);
   const TensorEntry& state = tile.operand(tile.output_index());
   for (uint32_t r = tile.row_begin(); r < tile.row_end(); ++r) {
     tile.expect(tile.output_index(), true, r, tile.begin(), tile.end());
-    const Row keys = tile.read(0, r, tile.begin(), tile.end());
-    const Row values = tile.read(1, r, tile.begin(), tile.end());
+    const Row keys = keys_of(r);
+    const Row values = tile.read(values_input, r, tile.begin(), tile.end());
     const uint32_t position = tile.step().positions[r];
     const uint32_t block = block_of(tile, state, block_tokens, tile.step().row_slots[r], position);
     for (uint32_t c = tile.begin(); c < tile.end(); ++c) {
@@ -178,13 +274,32 @@ void kv_append(const Tile& tile, uint32_t block_tokens) {
   }
 }
 
+void kv_append(const Tile& tile, uint32_t block_tokens) {
+  append(tile, block_tokens, 1, [&](uint32_t r) { return tile.read(0, r, tile.begin(), tile.end()); });
+}
+
+void rope_kv_append(const Tile& tile, uint32_t block_tokens) {
+  append(tile, block_tokens, 1, [&](uint32_t r) {
+    return rotated(tile.read(0, r, tile.begin(), tile.end()), angles(tile, 2, r), tile.u32(0));
+  });
+}
+
+void norm_rope_kv_append(const Tile& tile, uint32_t block_tokens) {
+  const Row gain = vector(tile, 1);
+  append(tile, block_tokens, 2, [&](uint32_t r) {
+    const Row keys = tile.read(0, r, tile.begin(), tile.end());
+    return norm_rotated(tile, keys, gain, tile.f32(2), angles(tile, 3, r), 1);
+  });
+}
+
 // One query head of one row over the cache.
 Row attend(const Tile& tile, const Row& query, uint32_t block_tokens, uint32_t slot, uint32_t position,
            uint32_t kv_head) {
   const uint32_t head_dim = tile.u32(0), window = tile.u32(1);
   const double scale = tile.f32(2), softcap = tile.f32(3);
-  const TensorEntry& state = tile.operand(1);
-  tile.expect(1, false, 0, kv_head * head_dim, (kv_head + 1) * head_dim);
+  const uint32_t cache = tile.output_index() - 1;
+  const TensorEntry& state = tile.operand(cache);
+  tile.expect(cache, false, 0, kv_head * head_dim, (kv_head + 1) * head_dim);
   const uint32_t first = window == 0 || position + 1 < window ? 0 : position + 1 - window;
   const auto place = [&](uint32_t p, uint32_t d) {
     return tile.memory().kv_place(state, block_of(tile, state, block_tokens, slot, p), p, kv_head, head_dim,
@@ -210,30 +325,39 @@ Row attend(const Tile& tile, const Row& query, uint32_t block_tokens, uint32_t s
   return out;
 }
 
-void attention(const Tile& tile, uint32_t block_tokens) {
+// turn(row, query head): the query that attends.
+template <class Turn>
+void attend_all(const Tile& tile, uint32_t block_tokens, const Turn& turn) {
   const uint32_t head_dim = tile.u32(0);
-  const uint32_t queries_a_kv_head = tile.operand(0).cols / tile.operand(1).cols;
+  const uint32_t queries_a_kv_head = tile.operand(0).cols / tile.operand(tile.output_index() - 1).cols;
+  const bool sampled = tile.operand(tile.output_index()).row_kind == Rows::kSamples;
   for (uint32_t r = tile.row_begin(); r < tile.row_end(); ++r) {
+    const uint32_t row = sampled ? tile.step().sample_rows[r] : r;  // of the step
     Row out;
     for (uint32_t c = tile.begin(); c < tile.end(); c += head_dim) {
-      const Row query = tile.read(0, r, c, c + head_dim);
-      const Row head = attend(tile, query, block_tokens, tile.step().row_slots[r], tile.step().positions[r],
-                              c / head_dim / queries_a_kv_head);
+      const Row query = turn(r, tile.read(0, r, c, c + head_dim));
+      const Row head = attend(tile, query, block_tokens, tile.step().row_slots[row],
+                              tile.step().positions[row], c / head_dim / queries_a_kv_head);
       out.insert(out.end(), head.begin(), head.end());
     }
     tile.write(r, out);
   }
 }
 
-double activate(uint32_t activation, double x) {
-  switch (activation) {
-    case 0:
-      return x / (1 + std::exp(-x));
-    case 1:
-      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-    default:
-      return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
-  }
+void attention(const Tile& tile, uint32_t block_tokens) {
+  attend_all(tile, block_tokens, [](uint32_t, const Row& query) { return query; });
+}
+
+void rope_attention(const Tile& tile, uint32_t block_tokens) {
+  attend_all(tile, block_tokens,
+             [&](uint32_t r, const Row& query) { return rotated(query, angles(tile, 1, r), tile.u32(0)); });
+}
+
+void norm_rope_attention(const Tile& tile, uint32_t block_tokens) {
+  const Row gain = vector(tile, 1);
+  attend_all(tile, block_tokens, [&](uint32_t r, const Row& query) {
+    return norm_rotated(tile, query, gain, 0, angles(tile, 2, r), 4);
+  });
 }
 
 void gather_rows(const Tile& tile) {
@@ -259,9 +383,8 @@ void sample(const Tile& tile) {
 
 void run_body(const BodyCall& call, std::span<const KvGroup> groups) {
   const Tile tile(call);
-  const auto block_tokens = [&](uint32_t operand) {
-    return groups[tile.operand(operand).kv_group].block_tokens;
-  };
+  // Of the cache, which is the last input of those that have one.
+  const auto block_tokens = [&] { return groups[tile.operand(call.n_inputs - 1).kv_group].block_tokens; };
   switch (static_cast<Op>(call.packet->body)) {
     case Op::kEmbed:
       return embed(tile);
@@ -270,7 +393,7 @@ void run_body(const BodyCall& call, std::span<const KvGroup> groups) {
     case Op::kRmsNorm:
       return rms_norm(tile);
     case Op::kLinear:
-      return linear(tile);
+      return linear(tile, whole_rows(tile), 1);
     case Op::kBiasAdd:
       return bias_add(tile);
     case Op::kRopeTable:
@@ -278,9 +401,9 @@ void run_body(const BodyCall& call, std::span<const KvGroup> groups) {
     case Op::kRope:
       return rope(tile);
     case Op::kKvAppend:
-      return kv_append(tile, block_tokens(2));
+      return kv_append(tile, block_tokens());
     case Op::kAttention:
-      return attention(tile, block_tokens(1));
+      return attention(tile, block_tokens());
     case Op::kAdd:
       return each_element(tile, 2, [](double x, double y) { return x + y; });
     case Op::kGlu:
@@ -291,6 +414,32 @@ void run_body(const BodyCall& call, std::span<const KvGroup> groups) {
       return each_element(tile, 1, [c = tile.f32(0)](double x, double) { return c * std::tanh(x / c); });
     case Op::kSample:
       return sample(tile);
+    case Op::kLinearAdd:
+      return linear_part(tile, true);
+    case Op::kLinearPart:
+      return linear_part(tile, false);
+    case Op::kNormLinear:
+      return linear(tile, normalised_rows(tile), 2);
+    case Op::kGluLinear:
+      return glu_linear(tile, whole_rows(tile), 1, tile.u32(0));
+    case Op::kNormGluLinear:
+      return glu_linear(tile, normalised_rows(tile), 2, tile.u32(2));
+    case Op::kLinearBias:
+      return linear_bias(tile, whole_rows(tile), 1);
+    case Op::kNormLinearBias:
+      return linear_bias(tile, normalised_rows(tile), 2);
+    case Op::kNormRope:
+      return norm_rope(tile);
+    case Op::kRopeKvAppend:
+      return rope_kv_append(tile, block_tokens());
+    case Op::kNormRopeKvAppend:
+      return norm_rope_kv_append(tile, block_tokens());
+    case Op::kRopeAttention:
+      return rope_attention(tile, block_tokens());
+    case Op::kNormRopeAttention:
+      return norm_rope_attention(tile, block_tokens());
+    case Op::kNormAdd:
+      return norm_add(tile);
     default:
       PLOW_CHECK(false, "operator {} has no body", call.packet->body);
   }

@@ -2,6 +2,7 @@
 
 #include "isa/nvidia/geometry.h"
 #include "ops/attention/team_body.h"
+#include "ops/linear/team_body.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +12,8 @@ namespace {
 static_assert(dev::kTeamUnit == kKvBlockTokens, "a unit of attention's pass is a block of the cache");
 static_assert(dev::attention_team_bytes(kMaxHeadDim, sm_90a::kLanes, sm_90a::kThreads / sm_90a::kLanes) <= sm_90a::kSharedBytes);
 static_assert(dev::attention_team_bytes(kMaxHeadDim, sm_120::kLanes, sm_120::kThreads / sm_120::kLanes) <= sm_120::kSharedBytes);
+
+static_assert(dev::linear_team_bytes() <= sm_120::kSharedBytes);
 
 bool has_body(Op op) {
   switch (op) {
@@ -47,7 +50,7 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
   if (name == nullptr || !has_body(op)) return fmt::format("no body for {}", name != nullptr ? name : std::to_string(packet.body));
   if (packet.variant != 0) return fmt::format("{} has no variant {}", name, packet.variant);
   for (uint32_t i = 0; i < kPacketOperands && packet.operand[i] != kNoTensor; ++i) {
-    const bool matrix = (op == Op::kLinear && i == 1) || (op == Op::kEmbed && i == 0);
+    const bool matrix = (matrix_inputs(op) >> i & 1) != 0;
     if (const char* expected = misfit(tensors[packet.operand[i]], matrix)) return fmt::format("{}: operand {} must be {}", name, i, expected);
   }
   if (op == Op::kAttention && (packet.immediate[0] % 2 != 0 || packet.immediate[0] > kMaxHeadDim)) {

@@ -2,9 +2,11 @@
 // and step.
 #pragma once
 
+#include "base/check.h"
 #include "base/float16.h"
 #include "isa/x86_64/interpreter.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -76,7 +78,8 @@ struct TapeBytes {
 
 class BodyRig {
  public:
-  static constexpr float kUntouched = -12345.0f;  // fills the arena before a run
+  static constexpr float kUntouched = -12345.0f;       // fills the arena before a run
+  static constexpr unsigned char kScratchByte = 0xff;  // fills the scratch: NaN, and a bound
 
   // Sizes of the step. Rows get positions 0, 1, ... of slot 0 unless the test changes them.
   BodyRig(uint32_t n_rows, uint32_t n_samples, uint32_t row_tile) {
@@ -134,7 +137,8 @@ class BodyRig {
     packet.col_count = static_cast<uint16_t>((cols + tile_cols - 1) / tile_cols);
   }
 
-  void run(IsaLevel level) {
+  // `poison`: fills the scratch first, so that nothing can be read that the body did not write.
+  void run(IsaLevel level, bool poison = true) {
     StepDescriptor step{};
     step.n_rows = static_cast<uint32_t>(token_ids.size());
     step.n_samples = static_cast<uint32_t>(sample_rows.size());
@@ -160,11 +164,16 @@ class BodyRig {
     const uint32_t tile = program_.token_row_tile;
     const uint32_t rows =
         packet.row_kind == static_cast<uint8_t>(Rows::kSamples) ? step.n_samples : step.n_rows;
-    scratch_.assign(body_scratch_bytes(packet, tensors.data(), tile) + 64, 0xff);
+    const size_t scratch = body_scratch_bytes(packet, tensors.data(), tile);
+    if (poison || scratch_.size() < scratch + 256) scratch_.assign(scratch + 256, kScratchByte);
     auto* aligned =
         reinterpret_cast<unsigned char*>((reinterpret_cast<uintptr_t>(scratch_.data()) + 63) / 64 * 64);
     const BodyContext context{&device, &program_, &step, aligned, 0};
     for (uint32_t r = 0; r * tile < rows; ++r) x86_64_interpreter(level).run_body(context, packet, r);
+    const bool inside = !poison || std::all_of(aligned + scratch, scratch_.data() + scratch_.size(),
+                                               [](unsigned char byte) { return byte == kScratchByte; });
+    PLOW_CHECK(inside, "{} writes past its {} bytes of scratch", op_name(static_cast<Op>(packet.body)),
+               scratch);
   }
 
   float* row(const TensorEntry& entry, uint32_t r) {

@@ -2,10 +2,11 @@
 // and when it is loaded.
 #include "isa/x86_64/geometry.h"
 #include "isa/x86_64/interpreter.h"
-#include "ops/attention/body.h"
-#include "ops/sample/body.h"
+#include "ops/bodies.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace plow {
 namespace {
@@ -63,7 +64,7 @@ bool fits(Kind kind, const TensorEntry& t) {
 
 struct OperandKinds {
   uint32_t n = 0;
-  Kind kinds[4] = {};
+  Kind kinds[kPacketOperands] = {};
 };
 
 OperandKinds operand_kinds(Op op) {
@@ -78,17 +79,41 @@ OperandKinds operand_kinds(Op op) {
     case Op::kBiasAdd:
       return {3, {kArena, kVector, kArena}};
     case Op::kLinear:
+    case Op::kLinearPart:
       return {3, {kArena, kMatrix, kArena}};
+    case Op::kLinearAdd:
+      return {4, {kArena, kMatrix, kArena, kArena}};
+    case Op::kLinearBias:
+      return {4, {kArena, kMatrix, kVector, kArena}};
+    case Op::kGluLinear:
+      return {4, {kArena, kMatrix, kMatrix, kArena}};
+    case Op::kNormLinear:
+      return {4, {kArena, kVector, kMatrix, kArena}};
+    case Op::kNormLinearBias:
+      return {5, {kArena, kVector, kMatrix, kVector, kArena}};
+    case Op::kNormGluLinear:
+      return {5, {kArena, kVector, kMatrix, kMatrix, kArena}};
     case Op::kRopeTable:
       return {3, {kFrequencies, kStepColumn, kArena}};
     case Op::kRope:
     case Op::kAdd:
     case Op::kGlu:
       return {3, {kArena, kArena, kArena}};
+    case Op::kNormRope:
+    case Op::kNormAdd:
+      return {4, {kArena, kVector, kArena, kArena}};
     case Op::kKvAppend:
       return {4, {kArena, kArena, kCache, kCache}};
+    case Op::kRopeKvAppend:
+      return {5, {kArena, kArena, kArena, kCache, kCache}};
+    case Op::kNormRopeKvAppend:
+      return {6, {kArena, kVector, kArena, kArena, kCache, kCache}};
     case Op::kAttention:
       return {3, {kArena, kCache, kArena}};
+    case Op::kRopeAttention:
+      return {4, {kArena, kArena, kCache, kArena}};
+    case Op::kNormRopeAttention:
+      return {5, {kArena, kVector, kArena, kCache, kArena}};
     case Op::kGatherRows:
       return {3, {kArena, kStepColumn, kArena}};
     case Op::kSample:
@@ -111,7 +136,7 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
     if (packet.operand[i] != kNoTensor && fits(expected.kinds[i], tensors[packet.operand[i]])) continue;
     return fmt::format("{}: operand {} must be {}", name, i, kind_text(expected.kinds[i]));
   }
-  if (op == Op::kAttention && (packet.immediate[0] % 2 != 0 || packet.immediate[0] > x86_64::kMaxHeadDim)) {
+  if (attends(op) && (packet.immediate[0] % 2 != 0 || packet.immediate[0] > x86_64::kMaxHeadDim)) {
     return fmt::format("{}: a head has {} columns; even numbers up to {} are supported", name,
                        packet.immediate[0], x86_64::kMaxHeadDim);
   }
@@ -119,16 +144,38 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
 }
 
 uint64_t body_scratch_bytes(const Packet& packet, const TensorEntry* tensors, uint32_t row_tile) {
-  const auto cols = [&](uint32_t i) { return uint64_t{tensors[packet.operand[i]].cols}; };
+  // Of whichever level runs: one of them rounds the activations of products with bf16 matrices.
+  const auto product = [&](const dev::Product& p) {
+    const uint32_t exact = dev::product_scratch(p, false, row_tile).end;
+    const bool may_round = p.matrix->dtype == DType::kBf16;
+    return std::max(exact, may_round ? dev::product_scratch(p, true, row_tile).end : 0);
+  };
   switch (static_cast<Op>(packet.body)) {
-    case Op::kLinear:  // activations as bf16 pairs
-      return tensors[packet.operand[1]].dtype == DType::kBf16
-                 ? row_tile * ((cols(0) + 1) / 2) * sizeof(uint32_t)
-                 : 0;
+    case Op::kLinear:
+      return product(dev::linear_product(packet, tensors));
+    case Op::kLinearAdd:
+      return product(dev::linear_add_product(packet, tensors));
+    case Op::kLinearPart:
+      return product(dev::linear_part_product(packet, tensors));
+    case Op::kNormLinear:
+      return product(dev::norm_linear_product(packet, tensors));
+    case Op::kGluLinear:
+      return product(dev::glu_linear_product(packet, tensors));
+    case Op::kNormGluLinear:
+      return product(dev::norm_glu_linear_product(packet, tensors));
+    case Op::kLinearBias:
+      return product(dev::linear_bias_product(packet, tensors));
+    case Op::kNormLinearBias:
+      return product(dev::norm_linear_bias_product(packet, tensors));
+    case Op::kRopeKvAppend:
+    case Op::kNormRopeKvAppend:  // one key
+      return packet.immediate[0] * sizeof(float);
     case Op::kAttention:
+    case Op::kRopeAttention:
+    case Op::kNormRopeAttention:
       return dev::attention_scratch_bytes(packet.immediate[0]);
     case Op::kSample:
-      return dev::sample_scratch_bytes(static_cast<uint32_t>(cols(0)));
+      return dev::sample_scratch_bytes(tensors[packet.operand[0]].cols);
     default:
       return 0;
   }

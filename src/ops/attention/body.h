@@ -24,7 +24,8 @@ constexpr uint32_t padded_head(uint32_t head_dim) { return (head_dim + 15) / 16 
 
 // Bytes of scratch that a pass needs.
 constexpr uint32_t attention_scratch_bytes(uint32_t head_dim) {
-  return kPassQueries * (kUnitTokens + padded_head(head_dim) + 3) * static_cast<uint32_t>(sizeof(float));
+  return kPassQueries * (kUnitTokens + padded_head(head_dim) + head_dim + 3) *
+         static_cast<uint32_t>(sizeof(float));
 }
 
 // One pass: queries 0 .. n_queries - 1 of one KV head; query i is head i % group of row first_row + i /
@@ -41,20 +42,14 @@ struct AttentionPass {
   uint32_t first_position;  // of first_row
   uint32_t window;
   float scale, softcap;
-  const float* q;   // the KV head's first query head in first_row
-  size_t q_stride;  // floats between rows
   // Scratch
+  float* q;        // [n_queries][head_dim]
   float* maximum;  // [n_queries]
   float* sum;      // [n_queries]
   float* factor;   // [n_queries]: by which the unit rescales
   float* scores;   // [n_queries][kUnitTokens]
   float* output;   // [n_queries][padded_head]
 };
-
-PLOW_DEVICE const float* query(const AttentionPass& pass, uint32_t i) {
-  const uint32_t j = pass.first_query + i;
-  return pass.q + j / pass.group * pass.q_stride + size_t{j % pass.group} * pass.head_dim;
-}
 
 // The positions that query i attends to.
 PLOW_DEVICE Range positions_of(const AttentionPass& pass, uint32_t i) {
@@ -98,7 +93,7 @@ PLOW_DEVICE void score_block(const AttentionPass& pass, uint32_t first, const Un
   const float* q[R];
   for (int r = 0; r < R; ++r) {
     acc[r] = I::zero();
-    q[r] = query(pass, first + static_cast<uint32_t>(r));
+    q[r] = pass.q + size_t{first + static_cast<uint32_t>(r)} * pass.head_dim;
   }
   const T* k = blocks.keys[block];
   const T* next = blocks.next_keys[block];
@@ -249,7 +244,8 @@ PLOW_DEVICE void attend(const AttentionPass& pass) {
   }
 }
 
-// Writes the outputs of a pass, divided by their sums. `out` is laid out as `q` is.
+// Writes the outputs of a pass, divided by their sums. `out` is where the KV head's first query head lies in
+// first_row.
 template <class I>
 PLOW_DEVICE void write_outputs(const AttentionPass& pass, float* out, size_t out_stride) {
   for (uint32_t i = 0; i < pass.n_queries; ++i) {
@@ -262,22 +258,29 @@ PLOW_DEVICE void write_outputs(const AttentionPass& pass, float* out, size_t out
   }
 }
 
-// Rows from `row` on that continue its sequence.
-PLOW_DEVICE uint32_t run_length(const StepDescriptor& step, uint32_t row, uint32_t end) {
+// The row of the step that row `row` of the packet's rows is.
+PLOW_DEVICE uint32_t step_row(const BodyContext& ctx, const Packet& packet, uint32_t row) {
+  return packet.row_kind == static_cast<uint8_t>(Rows::kSamples) ? ctx.step->sample_rows[row] : row;
+}
+
+// Rows from `row` on that continue its sequence, one position after the other.
+PLOW_DEVICE uint32_t run_length(const BodyContext& ctx, const Packet& packet, uint32_t row, uint32_t end) {
+  const uint32_t first = step_row(ctx, packet, row);
   uint32_t n = 1;
-  while (row + n < end && step.row_slots[row + n] == step.row_slots[row]) ++n;
+  while (row + n < end && step_row(ctx, packet, row + n) == first + n &&
+         ctx.step->row_slots[first + n] == ctx.step->row_slots[first]) {
+    ++n;
+  }
   return n;
 }
 
-template <class I>
-PLOW_DEVICE void attention_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
-  const TensorEntry& q = operand(ctx, packet, 0);
-  const TensorEntry& cache = operand(ctx, packet, 1);
-  const TensorEntry& out = operand(ctx, packet, 2);
+// load(row, column, to): a query head of head_dim floats.
+template <class I, class Load>
+PLOW_DEVICE void attend_rows(const BodyContext& ctx, const Packet& packet, uint32_t row_tile,
+                             const TensorEntry& cache, const TensorEntry& out, const Load& load) {
   const uint32_t head_dim = packet.immediate[0];
-  const uint32_t group = q.cols / cache.cols;
+  const uint32_t group = out.cols / cache.cols;
   const Range rows = packet_rows(ctx, packet, row_tile);
-  float* scratch = reinterpret_cast<float*>(ctx.scratch);
   AttentionPass pass{};
   pass.ctx = &ctx;
   pass.cache = &cache;
@@ -286,23 +289,26 @@ PLOW_DEVICE void attention_body(const BodyContext& ctx, const Packet& packet, ui
   pass.window = packet.immediate[1];
   pass.scale = immediate_f32(packet, 2);
   pass.softcap = immediate_f32(packet, 3);
-  pass.q_stride = q.row_stride / sizeof(float);
-  pass.scores = scratch;
-  pass.output = scratch + kPassQueries * kUnitTokens;
-  pass.maximum = pass.output + kPassQueries * padded_head(head_dim);
+  pass.scores = reinterpret_cast<float*>(ctx.scratch);
+  pass.output = pass.scores + kPassQueries * kUnitTokens;
+  pass.q = pass.output + kPassQueries * padded_head(head_dim);
+  pass.maximum = pass.q + kPassQueries * head_dim;
   pass.sum = pass.maximum + kPassQueries;
   pass.factor = pass.sum + kPassQueries;
   for (uint32_t row = rows.begin, n = 0; row < rows.end; row += n) {
-    n = run_length(*ctx.step, row, rows.end);
-    pass.slot = ctx.step->row_slots[row];
-    pass.first_position = ctx.step->positions[row];
+    n = run_length(ctx, packet, row, rows.end);
+    pass.slot = ctx.step->row_slots[step_row(ctx, packet, row)];
+    pass.first_position = ctx.step->positions[step_row(ctx, packet, row)];
     for_columns(packet, out.cols, [&](uint32_t begin, uint32_t end) {
       for (uint32_t column = begin; column < end; column += group * head_dim) {
         pass.kv_head = column / (group * head_dim);
-        pass.q = arena_row(ctx, q, row) + column;
         for (uint32_t first = 0; first < n * group; first += kPassQueries) {
           pass.first_query = first;
           pass.n_queries = min_u32(kPassQueries, n * group - first);
+          for (uint32_t i = 0; i < pass.n_queries; ++i) {
+            const uint32_t j = first + i;
+            load(row + j / group, column + j % group * head_dim, pass.q + size_t{i} * head_dim);
+          }
           if (cache.dtype == DType::kBf16) {
             attend<I, Bf16>(pass);
           } else {
@@ -313,6 +319,16 @@ PLOW_DEVICE void attention_body(const BodyContext& ctx, const Packet& packet, ui
       }
     });
   }
+}
+
+template <class I>
+PLOW_DEVICE void attention_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+  const TensorEntry& q = operand(ctx, packet, 0);
+  const size_t bytes = packet.immediate[0] * sizeof(float);
+  attend_rows<I>(ctx, packet, row_tile, operand(ctx, packet, 1), operand(ctx, packet, 2),
+                 [&](uint32_t row, uint32_t column, float* to) {
+                   __builtin_memcpy(to, arena_row(ctx, q, row) + column, bytes);
+                 });
 }
 
 }  // namespace plow::dev

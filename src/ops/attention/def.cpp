@@ -16,8 +16,6 @@ Result<ValueType> infer(std::span<const ValueType> in, const Attributes& attribu
   const float softcap = attribute_f32(attributes, kSoftcap);
   PLOW_TRY_STATUS(expect_activation(Op::kAttention, "q", in[0]));
   PLOW_TRY_STATUS(expect_heads(Op::kAttention, "q", in[0], head_dim));
-  if (in[0].shape.row_kind != Rows::kTokens)
-    return misfit(Op::kAttention, "q must have T rows, found " + to_text(in[0]));
   PLOW_TRY_STATUS(expect_stored(Op::kAttention, "the cache", in[1], 1, in[1].shape.cols));
   PLOW_TRY_STATUS(expect_heads(Op::kAttention, "the cache", in[1], head_dim));
   if (in[0].shape.cols % in[1].shape.cols != 0) {
@@ -76,8 +74,8 @@ void attend(const Head& head, const double* query, uint32_t first, uint32_t last
 Matrix reference(EvalContext& context, NodeId node, std::span<const Matrix* const> in,
                  const Attributes& attributes) {
   const OpGraph& graph = *context.graph;
-  const NodeId append = graph.inputs_of(node)[1];
-  const NodeId state = graph.inputs_of(append)[2];
+  const NodeId append = graph.inputs_of(node).back();
+  const NodeId state = graph.inputs_of(append).back();
   const EvalKv& kv = (*context.kv)[graph.node(state).leaf];
   const Matrix& q = *in[0];
   const uint32_t head_dim = attributes[kHeadDim];
@@ -86,17 +84,19 @@ Matrix reference(EvalContext& context, NodeId node, std::span<const Matrix* cons
   const uint32_t heads_per_kv_head = q.cols / kv_cols;
   Matrix out(q.rows, q.cols);
   std::vector<double> scores;
+  const bool sampled = graph.node(node).shape.row_kind == Rows::kSamples;
   for (uint32_t r = 0; r < q.rows; ++r) {
-    const uint32_t last = context.positions[r];
+    const uint32_t row = sampled ? context.step->sample_rows[r] : r;  // of the step
+    const uint32_t last = context.positions[row];
     const uint32_t first = window > 0 && last + 1 > window ? last + 1 - window : 0;
-    const std::vector<double>& keys = kv.keys[context.row_slots[r]];
+    const std::vector<double>& keys = kv.keys[context.row_slots[row]];
     PLOW_CHECK(keys.size() >= (size_t{last} + 1) * kv_cols,
                "row {} attends to positions that were never stored", r);
     scores.resize(last - first + 1);
     for (uint32_t begin = 0; begin < q.cols; begin += head_dim) {
       const uint32_t kv_begin = begin / head_dim / heads_per_kv_head * head_dim;
       const Head head{keys.data() + kv_begin,
-                      kv.values[context.row_slots[r]].data() + kv_begin,
+                      kv.values[context.row_slots[row]].data() + kv_begin,
                       kv_cols,
                       head_dim,
                       attribute_f32(attributes, kScale),

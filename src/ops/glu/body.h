@@ -18,23 +18,29 @@ PLOW_DEVICE typename I::Vec gelu_tanh(typename I::Vec x) {
   return I::mul(x, logistic<I>(y));
 }
 
+// Calls f(act) with the activation as a function of a Vec.
+template <class I, class F>
+PLOW_DEVICE void with_activation(GluActivation activation, const F& f) {
+  using Vec = typename I::Vec;
+  switch (activation) {
+    case GluActivation::kSilu:
+      return f([](Vec x) { return I::mul(x, logistic<I>(x)); });
+    case GluActivation::kGeluTanh:
+      return f([](Vec x) { return gelu_tanh<I>(x); });
+    case GluActivation::kGeluErf:
+      return f([](Vec x) { return I::mul(x, normal_cdf<I>(x)); });
+  }
+}
+
 template <class I>
 PLOW_DEVICE void glu_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   using Vec = typename I::Vec;
   const TensorEntry& up = operand(ctx, packet, 1);
-  const auto apply = [&](const auto& act) {
+  with_activation<I>(static_cast<GluActivation>(packet.immediate[0]), [&](const auto& act) {
     map_rows<I>(ctx, packet, row_tile, 2, [&](Vec x, uint32_t row, uint32_t c, uint32_t n) {
       return I::mul(act(x), load_lanes<I>(arena_row(ctx, up, row) + c, n));
     });
-  };
-  switch (static_cast<GluActivation>(packet.immediate[0])) {
-    case GluActivation::kSilu:
-      return apply([](Vec x) { return I::mul(x, logistic<I>(x)); });
-    case GluActivation::kGeluTanh:
-      return apply([](Vec x) { return gelu_tanh<I>(x); });
-    case GluActivation::kGeluErf:
-      return apply([](Vec x) { return I::mul(x, normal_cdf<I>(x)); });
-  }
+  });
 }
 
 }  // namespace plow::dev

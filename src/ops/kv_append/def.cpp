@@ -33,7 +33,7 @@ void store(std::vector<double>& cache, uint32_t position, const double* row, uin
 
 // The value of the node stays empty: attention looks into the context.
 Matrix reference(EvalContext& context, NodeId node, std::span<const Matrix* const> in, const Attributes&) {
-  const NodeId state = context.graph->inputs_of(node)[2];
+  const NodeId state = context.graph->inputs_of(node).back();
   EvalKv& kv = (*context.kv)[context.graph->node(state).leaf];
   for (uint32_t r = 0; r < in[0]->rows; ++r) {
     store(kv.keys[context.row_slots[r]], context.positions[r], in[0]->row(r), in[0]->cols);

@@ -1,8 +1,9 @@
 // linear, for a team: x W^T with W in Layout::kAtoms8x128, read straight from memory.
 //
-// Thirty-two lanes take a tile of 8 outputs: four lanes an output, of which lane q takes units q and q + 4 of each
-// atom, 16 bytes at a time. Every output is four chains of fused multiply-adds over ascending columns, added as a
-// tree: its bits do not depend on how many rows share the step.
+// A row's atoms are cut into eight parts, and part p of every tile of 8 outputs is the work of wave p (mod the number of waves): so all
+// waves load at once however few tiles a packet has. In a wave thirty-two lanes take a tile: four lanes an output, of which lane q takes
+// units q and q + 4 of each atom, 16 bytes at a time. Every output is a chain of fused multiply-adds a lane and part over ascending columns; lanes are
+// added as a tree, parts in order: an output's bits do not depend on how many rows share the step, nor on the packet.
 #pragma once
 
 #include "abi/layout.h"
@@ -12,6 +13,15 @@ namespace plow::dev {
 
 // Rows of activations that pass a tile of weights together.
 constexpr uint32_t kTeamRows = 4;
+constexpr uint32_t kLinearParts = 8;
+// Tiles whose parts are in the team's memory at once.
+constexpr uint32_t kTilesAtOnce = 16;
+// Atoms whose units are loaded before the first is used: 8 loads of 16 bytes a lane are on their way.
+constexpr uint32_t kAtomsAtOnce = 4;
+
+constexpr uint32_t linear_team_bytes() {
+  return kTilesAtOnce * kLinearParts * kAtomRows * kTeamRows * static_cast<uint32_t>(sizeof(float));
+}
 
 struct alignas(16) WeightUnit {
   uint32_t words[4];
@@ -27,48 +37,62 @@ PLOW_DEVICE float unit_value(const WeightUnit& unit, uint32_t i) {
   }
 }
 
-// Adds the products of a unit's columns [first, first + 16 / sizeof(W)), those below k, to the rows' sums.
+// Adds the products of a unit's columns to the rows' sums; `x` is each row at the unit's first column.
 template <class B, class W, int R>
-PLOW_DEVICE void add_unit(const WeightUnit& unit, uint32_t first, uint32_t k, const float* const (&x)[R], float (&sum)[R]) {
+PLOW_DEVICE void add_unit(const WeightUnit& unit, const float* const (&x)[R], uint32_t column, float (&sum)[R]) {
   constexpr uint32_t kValues = kAtomUnitBytes / sizeof(W);
-  if (first + kValues <= k) {
-PLOW_UNROLL
-    for (uint32_t i = 0; i < kValues; ++i) {
-      const float w = unit_value<W>(unit, i);
-PLOW_UNROLL
-      for (int r = 0; r < R; ++r) sum[r] = B::fma(x[r][first + i], w, sum[r]);
-    }
-  } else {
-    for (uint32_t i = 0; first + i < k; ++i) {
-      const float w = unit_value<W>(unit, i);
-PLOW_UNROLL
-      for (int r = 0; r < R; ++r) sum[r] = B::fma(x[r][first + i], w, sum[r]);
+  struct alignas(16) Four {
+    float value[4];
+  };
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < kValues; i += 4) {
+    PLOW_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const Four four = *reinterpret_cast<const Four*>(x[r] + column + i);
+      PLOW_UNROLL
+      for (uint32_t j = 0; j < 4; ++j) sum[r] = B::fma(four.value[j], unit_value<W>(unit, i + j), sum[r]);
     }
   }
 }
 
-// R rows against row tile `tile` of the matrix; the outputs' sums, the same in all four lanes of an output.
+// The same of a unit that reaches beyond the last of k columns.
 template <class B, class W, int R>
-PLOW_DEVICE void linear_tile(const unsigned char* matrix, const AtomShape& shape, uint32_t tile, uint32_t k,
-                             const float* const (&x)[R], float (&sum)[R]) {
-  constexpr uint32_t kValues = kAtomUnitBytes / sizeof(W), kUnits = kAtomRowBytes / kAtomUnitBytes;
-  const uint32_t row = B::thread() % 32 / 4, quarter = B::thread() % 4;
-PLOW_UNROLL
-  for (int r = 0; r < R; ++r) sum[r] = 0;
-  for (uint32_t chunk = 0; chunk < shape.chunks; ++chunk) {
-    const unsigned char* from = matrix + shape.chunk_offset(chunk, tile) + row * kAtomRowBytes;
-    const uint32_t first = chunk * shape.chunk_atoms * kUnits;
-PLOW_UNROLL_BY(4)
-    for (uint32_t atom = 0; atom < shape.chunk_atoms; ++atom) {
-PLOW_UNROLL
-      for (uint32_t half = 0; half < 2; ++half) {
-        const uint32_t u = half * 4 + quarter;
-        const auto unit = *reinterpret_cast<const WeightUnit*>(from + atom * kAtomBytes + (u ^ row) * kAtomUnitBytes);
-        add_unit<B, W, R>(unit, (first + atom * kUnits + u) * kValues, k, x, sum);
-      }
-    }
+PLOW_DEVICE void add_last_unit(const WeightUnit& unit, const float* const (&x)[R], uint32_t column, uint32_t k, float (&sum)[R]) {
+  constexpr uint32_t kValues = kAtomUnitBytes / sizeof(W);
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < kValues; ++i) {
+    if (column + i >= k) break;
+    PLOW_UNROLL
+    for (int r = 0; r < R; ++r) sum[r] = B::fma(x[r][column + i], unit_value<W>(unit, i), sum[r]);
   }
-PLOW_UNROLL
+}
+
+// R rows against atoms [begin, end) of row tile `tile`; the sums are the same in all four lanes of an output.
+template <class B, class W, int R>
+PLOW_DEVICE void linear_part(const unsigned char* matrix, const AtomShape& shape, uint32_t tile, uint32_t begin, uint32_t end, uint32_t k,
+                             const float* const (&x)[R], float (&sum)[R]) {
+  constexpr uint32_t kAtomColumns = kAtomRowBytes / sizeof(W), kUnitColumns = kAtomUnitBytes / sizeof(W);
+  const uint32_t row = B::thread() % 32 / 4, quarter = B::thread() % 4;
+  const auto unit_at = [&](uint32_t atom, uint32_t half) {
+    const unsigned char* from = matrix + shape.chunk_offset(atom / shape.chunk_atoms, tile) + atom % shape.chunk_atoms * kAtomBytes;
+    return *reinterpret_cast<const WeightUnit*>(from + row * kAtomRowBytes + ((half * 4 + quarter) ^ row) * kAtomUnitBytes);
+  };
+  PLOW_UNROLL
+  for (int r = 0; r < R; ++r) sum[r] = 0;
+  uint32_t atom = begin;
+  for (; atom + kAtomsAtOnce <= end && (atom + kAtomsAtOnce) * kAtomColumns <= k; atom += kAtomsAtOnce) {
+    WeightUnit units[2 * kAtomsAtOnce];
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < 2 * kAtomsAtOnce; ++i) units[i] = unit_at(atom + i / 2, i % 2);
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < 2 * kAtomsAtOnce; ++i)
+      add_unit<B, W, R>(units[i], x, (atom + i / 2) * kAtomColumns + (i % 2 * 4 + quarter) * kUnitColumns, sum);
+  }
+  for (; atom < end; ++atom) {
+    for (uint32_t half = 0; half < 2; ++half)
+      add_last_unit<B, W, R>(unit_at(atom, half), x, atom * kAtomColumns + (half * 4 + quarter) * kUnitColumns, k, sum);
+  }
+  PLOW_UNROLL
   for (int r = 0; r < R; ++r) sum[r] = reduce_lanes<B>(sum[r], 4, Sum{});
 }
 
@@ -79,22 +103,34 @@ PLOW_DEVICE void linear_rows(const BodyContext& ctx, const Packet& packet, uint3
   const TensorEntry &in = operand(ctx, packet, 0), &weights = operand(ctx, packet, 1), &out = operand(ctx, packet, 2);
   const unsigned char* matrix = ctx.device->tape + weights.offset;
   const AtomShape shape = atom_shape(weights.rows, weights.cols, sizeof(W));
+  const uint32_t atoms = shape.chunks * shape.chunk_atoms, k = in.cols;
+  float* parts = reinterpret_cast<float*>(ctx.shared);  // [tile][part][row of the tile][R]
   const float* x[R];
-  float sum[R];
-PLOW_UNROLL
+  PLOW_UNROLL
   for (int r = 0; r < R; ++r) x[r] = arena_row(ctx, in, row + min_u32(static_cast<uint32_t>(r), n_rows - 1));
-  // A wave goes round as long as its first 32 lanes have a tile; the others repeat the last one then.
-  const uint32_t first_tile = begin / kAtomRows, tiles = ceil_div(end, kAtomRows) - first_tile;
-  for (uint32_t i = wave<B>() * (B::kLanes / 32); i < tiles; i += B::n_threads() / 32) {
-    const uint32_t own = i + lane<B>() / 32;
-    const uint32_t tile = first_tile + min_u32(own, tiles - 1);
-    linear_tile<B, W, R>(matrix, shape, tile, in.cols, x, sum);
-    const uint32_t column = tile * kAtomRows + B::thread() % 32 / 4;
-    if (B::thread() % 4 != 0 || own >= tiles || column >= end) continue;
-PLOW_UNROLL
-    for (int r = 0; r < R; ++r) {
-      if (static_cast<uint32_t>(r) < n_rows) arena_row(ctx, out, row + static_cast<uint32_t>(r))[column] = sum[r];
+  const uint32_t first_tile = begin / kAtomRows, end_tile = ceil_div(end, kAtomRows);
+  for (uint32_t batch = first_tile; batch < end_tile; batch += kTilesAtOnce) {
+    const uint32_t tiles = min_u32(kTilesAtOnce, end_tile - batch);
+    // A wave goes round as long as its first 32 lanes have work; the others repeat the last piece then.
+    const uint32_t per_wave = B::kLanes / 32, pieces = tiles * kLinearParts;
+    for (uint32_t i = wave<B>() * per_wave; i < pieces; i += n_waves<B>() * per_wave) {
+      const uint32_t piece = min_u32(i + lane<B>() / 32, pieces - 1), tile = piece / kLinearParts, part = piece % kLinearParts;
+      float sum[R];
+      linear_part<B, W, R>(matrix, shape, batch + tile, atoms * part / kLinearParts, atoms * (part + 1) / kLinearParts, k, x, sum);
+      if (B::thread() % 4 != 0) continue;
+      PLOW_UNROLL
+      for (int r = 0; r < R; ++r) parts[((tile * kLinearParts + part) * kAtomRows + B::thread() % 32 / 4) * R + static_cast<uint32_t>(r)] = sum[r];
     }
+    B::settle();
+    for (uint32_t i = B::thread(); i < tiles * kAtomRows * R; i += B::n_threads()) {
+      const uint32_t r = i % R, tile_row = i / R % kAtomRows, tile = i / (R * kAtomRows), column = (batch + tile) * kAtomRows + tile_row;
+      if (r >= n_rows || column >= end) continue;
+      float total = 0;
+      PLOW_UNROLL
+      for (uint32_t part = 0; part < kLinearParts; ++part) total = B::add(total, parts[((tile * kLinearParts + part) * kAtomRows + tile_row) * R + r]);
+      arena_row(ctx, out, row + r)[column] = total;
+    }
+    B::settle();
   }
 }
 

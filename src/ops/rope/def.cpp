@@ -11,13 +11,13 @@ Result<ValueType> infer(std::span<const ValueType> in, const Attributes& attribu
   PLOW_TRY_STATUS(expect_activation(Op::kRope, "the table", in[1]));
   PLOW_TRY_STATUS(expect_heads(Op::kRope, "x", in[0], head_dim));
   const uint32_t table_cols = in[1].shape.cols;
-  const bool same_rows = in[0].shape.row_kind == Rows::kTokens && in[1].shape.row_kind == Rows::kTokens;
-  if (!same_rows || table_cols % 2 != 0 || table_cols > head_dim) {
+  if (in[0].shape.row_kind != in[1].shape.row_kind || table_cols % 2 != 0 || table_cols > head_dim) {
     return misfit(
         Op::kRope,
-        fmt::format("the table must have T rows and an even number of columns up to head_dim={}, for x with "
-                    "T rows; found table {} and x {}",
-                    head_dim, to_text(in[1]), to_text(in[0])));
+        fmt::format(
+            "the table must have the rows of x and an even number of columns up to head_dim={}; found "
+            "table {} and x {}",
+            head_dim, to_text(in[1]), to_text(in[0])));
   }
   return in[0];
 }

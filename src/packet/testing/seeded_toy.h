@@ -44,8 +44,8 @@ struct SeededToy {
 
 struct SeededToyOptions {
   ToyShape shape;
-  std::vector<TileOptions> programs = {{{4, 4, 4, 4}, 16, 16},
-                                       {{20, 8, 4, 4}, 16, 16}};  // few rows, many rows
+  std::vector<TileOptions> programs = {{{4, 4, 4, 4}, 16, 16, {}},
+                                       {{20, 8, 4, 4}, 16, 16, {}}};  // few rows, many rows
   uint32_t n_workers = 2;
   uint32_t max_slots = 3;
   uint32_t max_context = 48;

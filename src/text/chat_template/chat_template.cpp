@@ -26,6 +26,10 @@ Error failure_error(const jinja::Failure& failure) {
   return input_error(fmt::format("chat template, line {}: {}", failure.line, failure.message));
 }
 
+Error no_memory() {
+  return input_error("chat template: there is not enough memory for it; free some and try again");
+}
+
 // One message as the template sees it: null values dropped, reasoning under both names, a known role trusted.
 // Source: _normalize_chat_messages and _alias_reasoning_fields in transformers' chat_template_utils.
 Value message_value(Runtime& rt, const boost::json::object& message, const ChatInput& input) {
@@ -113,6 +117,8 @@ Result<Text> render_text(const jinja::Program& program, const ChatInput& input, 
     return interpreter.run();
   } catch (const jinja::Failure& failure) {
     return failure_error(failure);
+  } catch (const std::bad_alloc&) {
+    return no_memory();
   }
 }
 
@@ -128,6 +134,8 @@ Result<ChatTemplate> ChatTemplate::compile(std::string_view source) {
     return ChatTemplate(std::make_unique<const jinja::Program>(jinja::parse(source)));
   } catch (const jinja::Failure& failure) {
     return failure_error(failure);
+  } catch (const std::bad_alloc&) {
+    return no_memory();
   }
 }
 

@@ -4,7 +4,10 @@
 
 #include <boost/json/parse.hpp>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -271,6 +274,22 @@ TEST(HostileTemplate, an_input_of_the_wrong_shape_is_refused) {
   EXPECT_EQ(error_of("{{ strftime_now('%Y') }}", input),
             "chat template, line 1: the caller's time is not one that a calendar has");
 }
+
+// A machine with less memory than the limits allow. The sanitizers' own memory cannot be limited so.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(HostileTemplateDeathTest, too_little_memory_is_an_error_and_no_exception) {
+  const auto error_without_memory = [](std::string_view source) {
+    const rlimit little{size_t{64} << 20, RLIM_INFINITY};
+    if (::setrlimit(RLIMIT_AS, &little) != 0) ::_exit(2);
+    std::fputs(error_of(source, plain_input()).c_str(), stderr);
+    ::_exit(0);
+  };
+  const std::string message = "chat template: there is not enough memory for it";
+  EXPECT_EXIT(error_without_memory("{% set x = 'x' * 30000000 %}{{ x ~ x ~ x }}"), testing::ExitedWithCode(0),
+              message);
+  EXPECT_EXIT(error_without_memory(repeated("{{x}}", 200000)), testing::ExitedWithCode(0), message);
+}
+#endif
 
 }  // namespace
 }  // namespace plow

@@ -182,6 +182,7 @@ TEST(UnicodeTest, LowercaseIsThatOfUnicode17) {
 
 TEST(UnicodeTest, AClusterIsWhatAReaderTakesForOneCharacter) {
   EXPECT_EQ(grapheme_length("e\u0301x"), 3u);
+  EXPECT_EQ(grapheme_length("a\u0301\u0897x"), 6u) << "a mark of Unicode 16.0";
   EXPECT_EQ(grapheme_length("\r\n\n"), 2u);
   EXPECT_EQ(grapheme_length("\U0001f468\u200d\U0001f469!"), 11u);
 }

@@ -56,6 +56,13 @@ bool is_mark_category(utf8proc_category_t k) {
   return k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_MC || k == UTF8PROC_CATEGORY_ME;
 }
 
+// A mark that utf8proc does not know yet joins the cluster before it as every mark does: U+0301 stands in for
+// it.
+utf8proc_int32_t grapheme_stand_in(char32_t c) {
+  const auto* added = find_range(std::span<const NewCodePoints>(kNewCodePoints), c);
+  return static_cast<utf8proc_int32_t>(added != nullptr && added->category[0] == 'M' ? 0x301 : c);
+}
+
 bool is_ascii_punctuation(char32_t c) {
   return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
 }
@@ -189,17 +196,16 @@ std::string normalized(std::string_view text, NormalForm form) {
 }
 
 size_t grapheme_length(std::string_view text) {
-  CodePoint previous = code_point_at(text, 0);
-  size_t length = previous.bytes;
+  CodePoint next = code_point_at(text, 0);
+  size_t length = next.bytes;
+  utf8proc_int32_t previous = grapheme_stand_in(next.value);
   utf8proc_int32_t state = 0;
   while (length < text.size()) {
-    const CodePoint next = code_point_at(text, length);
-    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(previous.value),
-                                         static_cast<utf8proc_int32_t>(next.value), &state)) {
-      break;
-    }
+    next = code_point_at(text, length);
+    const utf8proc_int32_t current = grapheme_stand_in(next.value);
+    if (utf8proc_grapheme_break_stateful(previous, current, &state)) break;
     length += next.bytes;
-    previous = next;
+    previous = current;
   }
   return length;
 }

@@ -27,8 +27,8 @@ enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 // Unicode 9.0: a code point that is newer stays as it is, and nothing moves past it. REQUIRES valid UTF-8.
 std::string normalized(std::string_view text, NormalForm form);
 
-// The length of the extended grapheme cluster that `text` begins with (UAX 29). REQUIRES valid UTF-8, not
-// empty.
+// The length of the extended grapheme cluster that `text` begins with (UAX 29; marks up to Unicode 16.0).
+// REQUIRES valid UTF-8, not empty.
 size_t grapheme_length(std::string_view text);
 
 // What Unicode 15.0 to 16.0 added to a class of regular expressions, as ranges for a bracket expression

@@ -197,11 +197,12 @@ class OrderOracle {
   // Slots have blocks of their own here, so slot and position name a cell; keys and values go together.
   void touch_cache(uint32_t i, uint16_t index, const Access& access) {
     const TensorEntry& tensor = program_.tensors[index];
-    const uint32_t begin = instances_[i].row_tile * tile(Rows::kTokens);
-    const uint32_t end = std::min(begin + tile(Rows::kTokens), live(Rows::kTokens));
+    const Rows kind = static_cast<Rows>(packet(i).row_kind);
+    const uint32_t begin = instances_[i].row_tile * tile(kind);
+    const uint32_t end = std::min(begin + tile(kind), live(kind));
     std::map<std::pair<uint32_t, uint32_t>, bool> cells;  // slot, position -> written in this step
     for (uint32_t r = begin; r < end; ++r) {
-      const Row& row = rows_[r];
+      const Row& row = rows_[kind == Rows::kSamples ? input_.sample_rows[r] : r];
       const uint32_t window = packet(i).immediate[1];
       const uint32_t first = access.writes                              ? row.position
                              : window == 0 || row.position + 1 < window ? 0

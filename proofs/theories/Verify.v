@@ -1,0 +1,151 @@
+(* The whole check of a bundle: its tables once, then every program for every number of row tiles that a step may have. *)
+From Coq Require Import NArith List Arith Bool Lia.
+From Plow Require Import Machine Loops Sync Memory Races Program Footprint.
+Import ListNotations.
+
+Record kv_group := { k_block_tokens : N; k_block_bytes : N }.
+Record bundle := {
+  b_workers : nat;
+  b_tape_bytes : N;
+  b_groups : list kv_group;
+  b_programs : list program
+}.
+
+(* The tensor of an index. No tensor: a place of the tape without columns, in which no access is in bounds. *)
+Definition no_tensor : tensor :=
+  {| t_space := Tape; t_group := 0; t_offset := 0; t_bytes := 0; t_kind := 0; t_rows := 0; t_cols := 0; t_stride := 0;
+     t_element := 0; t_layout := 0 |}.
+Definition index_tensors (l : list tensor) : M.t tensor := fold_from (fun i t m => M.add i t m) 0 l (M.empty _).
+Definition look (m : M.t tensor) (i : nat) : tensor := match M.find i m with Some t => t | None => no_tensor end.
+
+Section Tables.
+Variable b : bundle.
+Variable p : program.
+Variable tensors : nat -> tensor.
+
+Definition most_rows (kind : nat) : nat := match kind with 0 => 1 | 1 => max_rows p | _ => max_samples p end.
+Definition row_tile (kind : nat) : nat := match kind with 0 => 1 | 1 => token_row_tile p | _ => sample_row_tile p end.
+Definition most_tiles (kind : nat) : nat := ceil_div (most_rows kind) (row_tile kind).
+
+Definition shapes_of (k : packet) : list operand_shape :=
+  map (fun i => let t := tensors i in {| o_kind := t_kind t; o_rows := N.to_nat (t_rows t); o_cols := t_cols t |}) (p_operands k).
+Definition is_protocol (k : packet) : bool := 240 <=? p_op k.
+Definition regions_of (k : packet) : list region :=
+  if is_protocol k then [] else
+  let shapes := shapes_of k in
+  flat_map (fun run => footprint (p_attributes k) shapes (fst run) (snd run) (p_op k))
+    (column_runs k (out_cols shapes)).
+
+(* Every element that a region names is there. *)
+Definition region_in_bounds (k : packet) (g : region) : bool :=
+  let t := tensors (nth (g_operand g) (p_operands k) 0) in
+  (g_operand g <? length (p_operands k)) && (g_first g <? g_end g) && (g_end g <=? t_cols t) &&
+  match g_rows g, t_space t with
+  | TileRows, Tape => false
+  | TileRows, Cache => p_kind k =? 1
+  | TileRows, _ => t_kind t =? p_kind k
+  | AllRows, Tape => false
+  | AllRows, _ => negb (g_writes g)
+  | FixedRows f l, Tape => (f <? l) && (N.of_nat l <=? t_rows t)%N && negb (g_writes g)
+  | FixedRows _ _, _ => false
+  end.
+
+Definition counter_in_bank (k : packet) (counter : nat) (band : bool) : bool :=
+  counter + (if band then most_tiles (p_kind k) else 1) <=? n_counters p.
+Definition fits_counter (n : nat) : bool := (N.of_nat n <? 4294967296)%N.
+Definition wait_ok (k : packet) (w : wait_entry) : bool :=
+  counter_in_bank k (w_counter w) (w_band w) && fits_counter (w_per_tile w * most_tiles (w_rows w) + w_constant w).
+Definition signal_ok (k : packet) (s : signal_entry) : bool := counter_in_bank k (s_counter s) (s_band s).
+
+Definition columns_ok (k : packet) (unit width : nat) : bool :=
+  (0 <? p_col_count k) && (0 <? p_tile_cols k) && ((p_col_count k =? 1) || (0 <? p_col_stride k)) &&
+  ((p_col_first k + (p_col_count k - 1) * p_col_stride k) * p_tile_cols k <? width) &&
+  ((width <=? p_tile_cols k) || (p_tile_cols k mod unit =? 0)).
+
+Definition work_ok (k : packet) : bool :=
+  let shapes := shapes_of k in
+  let unit := unit_of (p_attributes k) shapes (p_op k) in
+  (0 <? arity (p_op k)) && (length (p_operands k) =? arity (p_op k)) && (0 <? unit) && (p_kind k =? kind_of (p_op k) shapes) &&
+  columns_ok k unit (out_cols shapes) && forallb (region_in_bounds k) (regions_of k).
+
+Definition packet_ok (k : packet) : bool :=
+  (0 <? p_row_stride k) && forallb (wait_ok k) (p_waits k) && forallb (signal_ok k) (p_signals k) &&
+  if is_protocol k then (p_kind k =? 0) && (p_row_first k =? 0) && (p_op k <=? 242) else work_ok k.
+
+Definition round_up (n unit : N) : N := ((n + unit - 1) / unit * unit)%N.
+Definition group_of (t : tensor) : kv_group := nth (t_group t) (b_groups b) {| k_block_tokens := 0; k_block_bytes := 0 |}.
+Definition extent (t : tensor) : N :=
+  match t_layout t with
+  | 1 => ((t_rows t - 1) * t_stride t + N.of_nat (t_cols t) * t_element t)%N
+  | 2 => (round_up (t_rows t) 16 * round_up (N.of_nat (t_cols t)) 2 * t_element t)%N
+  | _ => (2 * N.of_nat (t_cols t) * k_block_tokens (group_of t) * t_element t)%N
+  end.
+Definition size_of_space (t : tensor) : N :=
+  match t_space t with Tape => b_tape_bytes b | Arena => arena_bytes p | Cache => k_block_bytes (group_of t) | Column => 0 end.
+
+Definition tensor_ok (t : tensor) : bool :=
+  (0 <? t_cols t) && holds_rows most_rows t &&
+  match t_space t with
+  | Column => (t_offset t <=? 4)%N
+  | Cache => (t_group t <? length (b_groups b)) && (t_layout t =? 3) && (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
+  | _ => (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
+  end.
+
+(* A cache lives from step to step: two layers' parts of a block never have a byte in common. *)
+Definition layers_apart (t t' : tensor) : bool :=
+  negb (t_group t =? t_group t') || apart (t_offset t) (t_bytes t) (t_offset t') (t_bytes t').
+Fixpoint all_apart (l : list tensor) : bool :=
+  match l with [] => true | t :: r => forallb (layers_apart t) r && all_apart r end.
+Definition is_cache (t : tensor) : bool := match t_space t with Cache => true | _ => false end.
+
+(* The columns of a cache mean the same to all who use it: its heads are of one size, the first attribute of those operators. *)
+Definition note_heads (k : packet) (m : M.t (list nat)) : M.t (list nat) :=
+  fold_right (fun i m => if is_cache (tensors i) then put i (nth 0 (p_attributes k) 0) m else m) m (p_operands k).
+Definition same_heads (l : list nat) : bool := match l with [] => true | h :: r => forallb (fun h' => h' =? h) r end.
+Definition heads_agree : bool :=
+  all_lists (fun _ l => same_heads l) (fold_right (fun q m => fold_right note_heads m q) (M.empty _) (queues p)).
+
+Definition tables_ok : bool :=
+  let caches := filter is_cache (tensor_table p) in
+  (0 <? max_rows p) && (0 <? token_row_tile p) && (0 <? sample_row_tile p) &&
+  (length (queues p) =? b_workers b) &&
+  forallb tensor_ok (tensor_table p) && all_apart caches && heads_agree &&
+  forallb (forallb packet_ok) (queues p).
+
+(* The pairs of outputs that share memory. *)
+Fixpoint sharing_with (i : nat) (t : tensor) (j : nat) (l : list tensor) : list (nat * nat) :=
+  match l with [] => [] | u :: r => if share t u then (i, j) :: sharing_with i t (S j) r else sharing_with i t (S j) r end.
+Fixpoint sharing_from (i : nat) (l : list tensor) : list (nat * nat) :=
+  match l with
+  | [] => []
+  | t :: r => if is_output t then sharing_with i t (S i) r ++ sharing_from (S i) r else sharing_from (S i) r
+  end.
+Definition sharing_pairs : list (nat * nat) := sharing_from 0 (tensor_table p).
+
+(* One step: the numbers of row tiles, and what the untrusted side says of it. *)
+Record hint := { h_certificate : certificate; h_uses : nat -> list (nat * (nat * nat)) }.
+Definition step_tiles (token_tiles sample_tiles kind : nat) : nat :=
+  match kind with 0 => 1 | 1 => token_tiles | _ => sample_tiles end.
+Definition step_code (tiles : nat -> nat) : code (list access) := expand tiles tensors regions_of (queues p).
+
+Definition writes_samples (c : code (list access)) : bool :=
+  existsb (fun tl => let t := tensors (fst tl) in match t_space t with Column => is_output t && negb (length (snd tl) =? 0) | _ => false end)
+    (M.elements (touch_map c)).
+
+Definition check_step (sharing : list (nat * nat)) (tiles : nat -> nat) (h : hint) : bool :=
+  let c := step_code tiles in
+  check_sync (list access) (b_workers b) (n_counters p) (h_certificate h) c &&
+  check_memory (h_certificate h) tensors most_rows tiles (h_uses h) sharing c &&
+  ((tiles 2 =? 0) || writes_samples c).
+
+Definition check_program (hints : nat -> nat -> hint) : bool :=
+  let sharing := sharing_pairs in
+  tables_ok &&
+  all_below (fun t => all_below (fun s => check_step sharing (step_tiles (S t) s) (hints (S t) s)) (S (most_tiles 2))) (most_tiles 1).
+End Tables.
+
+Definition tensors_of (p : program) : nat -> tensor := look (index_tensors (tensor_table p)).
+
+(* THE CHECK. `hints` may be made by anyone: no answer of theirs makes a wrong bundle pass. *)
+Definition verify (b : bundle) (hints : nat -> nat -> nat -> hint) : bool :=
+  all_from (fun i p => check_program b p (tensors_of p) (hints i)) 0 (b_programs b).

@@ -1,0 +1,22 @@
+#include "ops/tile_access.h"
+
+namespace plow {
+namespace {
+
+// x[R,k], Wg[n,k], Wu[n,k] -> [R,n]
+uint32_t column_unit(const OpInstance& i) {
+  return is_product_of(i, 0, 1) && is_product_of(i, 0, 2) ? kColumnUnit : 0;
+}
+
+void footprint(const OpInstance& i, uint32_t col_begin, uint32_t col_end, std::vector<Access>& out) {
+  out.push_back(read_whole_rows(i, 0));
+  out.push_back(read_matrix(i, 1, col_begin, col_end));
+  out.push_back(read_matrix(i, 2, col_begin, col_end));
+  out.push_back(write_tile_rows(i, col_begin, col_end));
+}
+
+}  // namespace
+
+const TileRule kGluLinearTileRule{Op::kGluLinear, 4, column_unit, footprint};
+
+}  // namespace plow
