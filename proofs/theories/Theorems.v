@@ -101,8 +101,8 @@ Lemma sync_checked : forall s, allowed s ->
 Proof. intros s A. pose proof (step_checked s A) as K. unfold check_step in K. rewrite !andb_true_iff in K. tauto. Qed.
 
 Lemma memory_checked : forall s, allowed s ->
-  check_memory (cert_of s) (tensors_in s) (most_rows (program_at (s_program s)))
-    (step_tiles (tiles_of s 1) (tiles_of s 2)) (h_uses (hint_of s)) (sharing_pairs (program_at (s_program s))) (code_of s) = true.
+  check_memory (b_workers b) (cert_of s) (tensors_in s) (most_rows (program_at (s_program s)))
+    (step_tiles (tiles_of s 1) (tiles_of s 2)) (h_uses (hint_of s)) (h_floor (hint_of s)) (sharing_pairs (program_at (s_program s))) (code_of s) = true.
 Proof. intros s A. pose proof (step_checked s A) as K. unfold check_step in K. rewrite !andb_true_iff in K. tauto. Qed.
 
 Lemma step_certified : forall s, allowed s ->
@@ -204,7 +204,7 @@ Proof.
   destruct D as (a & a' & I & I' & P & P' & Wr).
   destruct (covers_meet (s_shape s) _ (step_is_legal s A) _ _ a a' l (tensor_holds s _ A) (tensor_holds s _ A) P P') as [Sh M].
   apply (meeting_accesses_ordered (b_workers b) (cert_of s) (tensors_in s) (most_rows (program_at (s_program s)))
-           (step_tiles (tiles_of s 1) (tiles_of s 2)) (h_uses (hint_of s)) (sharing_pairs (program_at (s_program s))) (lines_of s) (code_of s)
+           (step_tiles (tiles_of s 1) (tiles_of s 2)) (h_uses (hint_of s)) (h_floor (hint_of s)) (sharing_pairs (program_at (s_program s))) (lines_of s) (code_of s)
            (sync_checked s A) (memory_checked s A) (sharing_complete s A) w p a v q a'); auto.
   - apply touches_of_all. split; [reflexivity|]. exists x. auto.
   - apply touches_of_all. split; [reflexivity|]. exists y. auto.
@@ -270,8 +270,8 @@ Proof.
   intros e w p a v q a' b1 b2 W V A1 I1 R A2 I2 Wr E O Rm Cm t s Rn D St P.
   pose proof (fine_runs _ _ _ _ _ _ _ _ _ _ certs t s Rn) as F.
   assert (B : before (c_know (cert_of (steps e))) v q w p).
-  { apply (read_after_write (cert_of (steps e)) (tensors_in (steps e)) (most_rows (program_at (s_program (steps e))))
-      (step_tiles (tiles_of (steps e) 1) (tiles_of (steps e) 2)) (h_uses (hint_of (steps e))) (sharing_pairs (program_at (s_program (steps e)))) (code_of (steps e))
+  { apply (read_after_write (b_workers b) (cert_of (steps e)) (tensors_in (steps e)) (most_rows (program_at (s_program (steps e))))
+      (step_tiles (tiles_of (steps e) 1) (tiles_of (steps e) 2)) (h_uses (hint_of (steps e))) (h_floor (hint_of (steps e))) (sharing_pairs (program_at (s_program (steps e)))) (code_of (steps e))
       (memory_checked _ (all_allowed e)) (a_tensor a) w p a v q a'); auto.
     - apply touches_of_all. split; [reflexivity|]. exists b1. auto.
     - apply touches_of_all. split; [now symmetry|]. exists b2. auto. }
@@ -291,8 +291,8 @@ Theorem accepted_made_once : forall e t x r col, In x (touches_of (code_of (step
       in_columns (snd z) col = true -> z = y.
 Proof.
   intros e t x r col I O R C.
-  exact (made_once (cert_of (steps e)) (tensors_in (steps e)) (most_rows (program_at (s_program (steps e))))
-    _ (h_uses (hint_of (steps e))) (sharing_pairs (program_at (s_program (steps e)))) (code_of (steps e)) (memory_checked _ (all_allowed e)) t x r col I O R C).
+  exact (made_once (b_workers b) (cert_of (steps e)) (tensors_in (steps e)) (most_rows (program_at (s_program (steps e))))
+    _ (h_uses (hint_of (steps e))) (h_floor (hint_of (steps e))) (sharing_pairs (program_at (s_program (steps e)))) (code_of (steps e)) (memory_checked _ (all_allowed e)) t x r col I O R C).
 Qed.
 
 (* (d) Every byte of the arena that an access covers is a byte of its tensor, and the tensor lies in the arena. *)
@@ -361,7 +361,7 @@ Proof.
   - repeat split; auto. rewrite Y3. exact In_r.
   - intros z (Z1 & Z2 & Z3 & Z4). apply Only; auto.
     pose proof (memory_checked _ A) as K.
-    destruct (output_checked _ _ _ _ _ _ _ K t z Z1 O) as (Co & _). unfold check_output in Co. rewrite !andb_true_iff in Co.
+    destruct (output_checked _ _ _ _ _ _ _ _ _ K t z Z1 O) as (Co & _). unfold check_output in Co. rewrite !andb_true_iff in Co.
     destruct Co as [[_ Co] _]. rewrite forallb_forall in Co.
     assert (Zi : In z (filter writes_it (touches_of (code_of (steps e)) t))) by (apply filter_In; auto).
     specialize (Co _ Zi). destruct (a_rows (snd z)) as [r'|]; [|discriminate]. f_equal.

@@ -123,7 +123,7 @@ Fixpoint sharing_from (i : nat) (l : list tensor) : list (nat * nat) :=
 Definition sharing_pairs : list (nat * nat) := sharing_from 0 (tensor_table p).
 
 (* One step: the numbers of row tiles, and what the untrusted side says of it. *)
-Record hint := { h_certificate : certificate; h_uses : nat -> list (nat * (nat * nat)) }.
+Record hint := { h_certificate : certificate; h_uses : nat -> list (nat * (nat * nat)); h_floor : nat -> nat -> nat }.
 Definition step_tiles (token_tiles sample_tiles kind : nat) : nat :=
   match kind with 0 => 1 | 1 => token_tiles | _ => sample_tiles end.
 Definition step_code (tiles : nat -> nat) : code (list access) := expand tiles tensors regions_of (queues p).
@@ -135,7 +135,7 @@ Definition writes_samples (c : code (list access)) : bool :=
 Definition check_step (sharing : list (nat * nat)) (tiles : nat -> nat) (h : hint) : bool :=
   let c := step_code tiles in
   check_sync (list access) (b_workers b) (n_counters p) (h_certificate h) c &&
-  check_memory (h_certificate h) tensors most_rows tiles (h_uses h) sharing c &&
+  check_memory (b_workers b) (h_certificate h) tensors most_rows tiles (h_uses h) (h_floor h) sharing c &&
   ((tiles 2 =? 0) || writes_samples c).
 
 Definition check_program (hints : nat -> nat -> hint) : bool :=
