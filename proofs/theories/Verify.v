@@ -78,6 +78,7 @@ Definition extent (t : tensor) : N :=
   match t_layout t with
   | 1 => ((t_rows t - 1) * t_stride t + N.of_nat (t_cols t) * t_element t)%N
   | 2 => (round_up (t_rows t) 16 * round_up (N.of_nat (t_cols t)) 2 * t_element t)%N
+  | 4 => (round_up (t_rows t) 8 * round_up (N.of_nat (t_cols t) * t_element t) 128)%N
   | _ => (2 * N.of_nat (t_cols t) * k_block_tokens (group_of t) * t_element t)%N
   end.
 Definition size_of_space (t : tensor) : N :=
@@ -87,8 +88,10 @@ Definition tensor_ok (t : tensor) : bool :=
   (0 <? t_cols t) && holds_rows most_rows t &&
   match t_space t with
   | Column => (t_offset t <=? 4)%N
-  | Cache => (t_group t <? length (b_groups b)) && (t_layout t =? 3) && (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
-  | _ => (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
+  | Cache => (t_group t <? length (b_groups b)) && ((t_layout t =? 3) || (t_layout t =? 5)) && (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
+  | Arena => (t_layout t =? 1) && (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
+  | Tape => ((t_layout t =? 1) || (t_layout t =? 2) || (t_layout t =? 4)) &&
+            (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
   end.
 
 (* A cache lives from step to step: two layers' parts of a block never have a byte in common. *)
