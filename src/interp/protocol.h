@@ -26,10 +26,14 @@ template <class I>
 PLOW_DEVICE bool wait_word(const Device& device, const uint32_t* word, Fault fault, WeightStream& stream) {
   uint64_t last = 0, waited = 0;
   for (uint32_t spins = 1;; ++spins) {
-    fault.seen = I::load_acquire(word);
-    if (fault.seen >= fault.expected) return true;
-    if (I::load_acquire(&device.control->abort) != 0) return false;
-    prefetch_stream<I>(stream, device.tape, kLinesPerSpin);
+    fault.seen = I::poll(word);
+    const uint32_t aborted = I::poll(&device.control->abort);
+    if (fault.seen >= fault.expected) {
+      I::polled();
+      return true;
+    }
+    if (aborted != 0) return false;
+    if constexpr (HasPrefetch<I>) prefetch_stream<I>(stream, device.tape, kLinesPerSpin);
     I::pause();
     if (spins % kSpinsBeforeYield != 0) continue;
     I::yield();

@@ -41,6 +41,7 @@ class EmulatedGpu {
     Meeting all;
     std::vector<Meeting> waves;
     uint32_t agreed = 0;
+    bool refused = false;
     std::vector<uint64_t> exchange;  // by thread
     std::vector<unsigned char> shared_bytes;
     unsigned char* shared = nullptr;
@@ -162,6 +163,16 @@ struct EmulatedTeam {
     settle();
     return agreed;
   }
+  static bool all(bool value) {
+    auto& refused = gpu().team().refused;
+    if (!value) refused = true;
+    settle();
+    const bool result = !refused;
+    settle();
+    if (thread() == 0) refused = false;
+    settle();
+    return result;
+  }
   template <class T>
   static T lane_xor(T value, uint32_t mask) {
     auto& exchange = gpu().team().exchange;
@@ -175,6 +186,8 @@ struct EmulatedTeam {
   }
 
   static uint32_t load_acquire(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+  static uint32_t poll(const uint32_t* word) { return load_acquire(word); }
+  static void polled() {}
   static void store_release(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
   static void store_relaxed(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
   static void add_release(uint32_t* word, uint32_t value) { __atomic_fetch_add(word, value, __ATOMIC_RELEASE); }
@@ -193,7 +206,6 @@ struct EmulatedTeam {
     return static_cast<uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
   }
-  static void prefetch(const void*) {}
   [[noreturn]] static void trap() { std::abort(); }
 
   static float zero() { return 0; }

@@ -31,6 +31,7 @@ struct Block {
     __syncthreads();
     return result;
   }
+  static __device__ bool all(bool value) { return __syncthreads_and(value) != 0; }
   template <class T>
   static __device__ T lane_xor(T value, uint32_t mask) {
     return __shfl_xor_sync(0xffffffffu, value, static_cast<int>(mask));
@@ -45,6 +46,12 @@ struct Block {
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(word)) : "memory");
     return value;
   }
+  static __device__ uint32_t poll(const uint32_t* word) {
+    uint32_t value;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(word)) : "memory");
+    return value;
+  }
+  static __device__ void polled() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
   static __device__ void store_release(uint32_t* word, uint32_t value) {
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(word)), "r"(value) : "memory");
   }
@@ -73,7 +80,6 @@ struct Block {
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;
   }
-  static __device__ void prefetch(const void*) {}
   static __device__ void trap() { __trap(); }
 
   static __device__ float zero() { return 0; }
