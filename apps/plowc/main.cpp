@@ -129,6 +129,8 @@ void add_tune_commands(CLI::App& app, Arguments& a, Commands& commands) {
   commands.tune =
       app.add_subcommand("tune", "Measure this machine, look for better settings, show what was found");
   commands.tune->add_option("BUNDLE", a.tune.bundle, "The bundle to look for better settings for");
+  commands.tune->add_option("--hf-dir", a.tune.checkpoint,
+                            "Or a checkpoint, which is compiled for this and thrown away");
   commands.tune->add_option("--what", a.tune.what, "Which steps to make faster")
       ->check(CLI::IsMember({"decode", "prefill", "both"}))
       ->capture_default_str();
@@ -219,9 +221,10 @@ Status run_tune(const Commands& commands, const Arguments& a) {
   if (commands.show->parsed()) return tune_show(a.tune);
   if (commands.best->parsed()) return tune_best(a.tune);
   if (commands.export_rows->parsed()) return tune_export(a.tune);
-  if (!a.tune.bundle.empty()) return tune_bundle(a.tune);
+  if (!a.tune.bundle.empty() || !a.tune.checkpoint.empty()) return tune_bundle(a.tune);
   return usage_error(
-      "tune needs a bundle, or one of calibrate, status, show, best and export. Run 'plowc tune --help'.");
+      "tune needs a bundle or --hf-dir, or one of calibrate, status, show, best and export. Run 'plowc tune "
+      "--help'.");
 }
 
 Result<int> dispatch(const Commands& commands, Arguments& a) {

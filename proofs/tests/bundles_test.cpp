@@ -1,5 +1,5 @@
-// plow_verify accepts what the compiler makes: every tiny checkpoint, cut in different ways, and the real models' bundles where
-// they were compiled.
+// plow_verify accepts what the compiler makes: every tiny checkpoint, cut in different ways, and the real
+// models' bundles where they were compiled.
 #include "base/testing/temp_dir.h"
 #include "base/text_table.h"
 #include "compile/pipeline.h"
@@ -56,7 +56,7 @@ TEST(Bundles, OfTheTinyCheckpointsAreAccepted) {
       options.chunk_rows = workers == 7 ? 200 : 100;  // not a multiple of the row tile
       Silent silent;
       const auto report = compile_model(options, silent);
-      ASSERT_TRUE(report.ok()) << report.error().message;
+      ASSERT_TRUE(report.ok()) << model << ": " << report.error().message;
       const std::string bytes = file_bytes(options.out / "model.pkt");
       batch.add(std::as_bytes(std::span(bytes)));
       names.push_back(model.filename().string() + " on " + std::to_string(workers) + " workers");
@@ -81,7 +81,8 @@ TEST(Bundles, OfTheRealModelsAreAccepted) {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     ASSERT_EQ(verdicts.size(), 1u);
     EXPECT_EQ(verdicts[0], "accepted") << model;
-    table.add_row({model.filename().string(), std::to_string(bytes.size()), fmt::format("{:.2f}", seconds.count())});
+    table.add_row(
+        {model.filename().string(), std::to_string(bytes.size()), fmt::format("{:.2f}", seconds.count())});
   }
   std::printf("%s", table.to_string().c_str());
 }

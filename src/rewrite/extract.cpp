@@ -67,9 +67,12 @@ class ChoiceMeter {
 
 constexpr uint32_t kNobody = 0xffffffffu;
 
-// Finds nodes that no best choice needs. Node a makes node b of the same class needless when it asks for no more (its
-// inputs are among those of b, with no more waits) and costs no more than b with all that only b's class reads: a choice
-// with b gets no worse when a takes its place and what nobody reads then is dropped.
+// How far below a node its needs are followed.
+constexpr int kNeedsDepth = 6;
+
+// Finds nodes that no best choice needs. Node a makes node b of the same class needless when it asks for no more (every
+// choice with b computes the inputs of a anyway, behind no fewer waits) and costs no more than b with all that only b's
+// class reads: a choice with b gets no worse when a takes its place and what nobody reads then is dropped.
 class NeedlessNodes {
  public:
   explicit NeedlessNodes(const ExtractionProblem& problem) : problem_(problem), live_(problem.classes.size()) {
@@ -120,13 +123,19 @@ class NeedlessNodes {
     return std::ranges::any_of(node.inputs, [&](const auto& input) { return input.eclass == eclass; });
   }
 
-  bool replaces(uint32_t c, const ExtractionNode& a, const ExtractionNode& b) const {
-    const bool asks_no_more = std::ranges::all_of(a.inputs, [&](const ExtractionNode::Input& x) {
-      return std::ranges::any_of(b.inputs, [&](const ExtractionNode::Input& y) {
-        return x.eclass == y.eclass && (!x.waits || y.waits);
-      });
+  // Whether the node cannot be computed without the class of `x`, and not without a wait for it if x waits.
+  bool needs(const ExtractionNode& node, const ExtractionNode::Input& x, int depth) const {
+    return std::ranges::any_of(node.inputs, [&](const ExtractionNode::Input& y) {
+      const ExtractionNode::Input rest{x.eclass, x.waits && !y.waits};
+      if (y.eclass == x.eclass) return !rest.waits;
+      return depth > 0 && std::ranges::all_of(live_[y.eclass], [&](uint32_t i) {
+               return needs(problem_.classes[y.eclass][i], rest, depth - 1);
+             });
     });
-    if (!asks_no_more) return false;
+  }
+
+  bool replaces(uint32_t c, const ExtractionNode& a, const ExtractionNode& b) const {
+    if (!std::ranges::all_of(a.inputs, [&](const auto& x) { return needs(b, x, kNeedsDepth); })) return false;
     double cost = b.cost;
     for (size_t k = 0; k < b.inputs.size(); ++k) {
       const uint32_t input = b.inputs[k].eclass;

@@ -14,6 +14,17 @@ namespace {
 // Epochs count up to here; then counters and epochs start again, so that no comparison ever sees one wrap.
 constexpr uint32_t kLastEpoch = 0xf0000000u;
 
+}  // namespace
+
+SamplingParams greedy_sampling() {
+  SamplingParams params{};
+  params.flags = kSampleGreedy;
+  params.temperature = 1;
+  params.top_p = 1;
+  params.repetition_penalty = 1;
+  return params;
+}
+
 Status check_sampling(const SamplingParams& params) {
   const bool greedy = (params.flags & kSampleGreedy) != 0;
   if (!greedy && !(params.temperature > 0 && std::isfinite(params.temperature))) {
@@ -33,17 +44,6 @@ Status check_sampling(const SamplingParams& params) {
     return usage_error("presence_penalty and frequency_penalty must be finite; 0 turns them off.");
   }
   return {};
-}
-
-}  // namespace
-
-SamplingParams greedy_sampling() {
-  SamplingParams params{};
-  params.flags = kSampleGreedy;
-  params.temperature = 1;
-  params.top_p = 1;
-  params.repetition_penalty = 1;
-  return params;
 }
 
 // One step of an engine.

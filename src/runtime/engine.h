@@ -26,6 +26,9 @@ struct EngineOptions {
   IsaLevel isa = IsaLevel::kAuto;
   uint32_t slots = 0;        // 0: the bundle's max_slots
   uint32_t context = 0;      // 0: the bundle's max_context
+  // Positions that the cache holds, over all slots, of layers without a window; 0: all slots' whole contexts.
+  // One sequence's context is always held.
+  uint64_t cache_positions = 0;
   bool pin = false;          // one processor a worker
   bool verify_tape = false;  // read all weights and compare their digest
   // A wait inside a step that takes longer than this fails the step. Far above any wait of a healthy step on
@@ -64,6 +67,8 @@ struct StepResult {
 
 // Greedy, without penalties.
 SamplingParams greedy_sampling();
+// Errors (kUsage): a parameter outside of its range, named with its value.
+Status check_sampling(const SamplingParams& params);
 
 class Engine {
  public:

@@ -14,17 +14,12 @@ namespace {
 class EngineTest : public testing::Test {
  protected:
   Engine make(const EngineOptions& options = {}) {
-    auto file = BundleFile::from_bytes(serialise_bundle(bundle_.tables));
-    EXPECT_TRUE(file.ok()) << (file.ok() ? "" : file.error().message);
-    auto engine = Engine::create(std::move(*file), std::as_bytes(std::span(bundle_.tape.bytes)), options);
+    auto engine = make_tiny_engine(bundle_, options);
     EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
     return std::move(*engine);
   }
   Error refused(const EngineOptions& options) {
-    auto file = BundleFile::from_bytes(serialise_bundle(bundle_.tables));
-    EXPECT_TRUE(file.ok()) << (file.ok() ? "" : file.error().message);
-    const auto engine =
-        Engine::create(std::move(*file), std::as_bytes(std::span(bundle_.tape.bytes)), options);
+    const auto engine = make_tiny_engine(bundle_, options);
     EXPECT_FALSE(engine.ok());
     return engine.ok() ? Error{} : engine.error();
   }

@@ -129,7 +129,7 @@ struct EngineLoader {
     std::vector<uint32_t> blocks;
     for (const KvGroup& group : state.bundle.kv_groups()) {
       const uint64_t per_slot = blocks_per_sequence(group, state.context, state.max_rows);
-      const uint64_t total = per_slot * state.slots.size();
+      const uint64_t total = blocks_of(group, per_slot);
       if (total >= kNoBlock)
         return does_not_fit(fmt::format("The KV cache would have {} blocks. Ask for fewer slots.", total));
       blocks.push_back(static_cast<uint32_t>(total));
@@ -140,6 +140,13 @@ struct EngineLoader {
     state.cache = std::make_unique<KvCache>(state.bundle.kv_groups(), blocks,
                                             static_cast<uint32_t>(state.slots.size()), state.context);
     return {};
+  }
+
+  uint64_t blocks_of(const KvGroup& group, uint64_t per_slot) const {
+    const uint64_t all = per_slot * state.slots.size();
+    if (options.cache_positions == 0 || group.window != 0) return all;
+    const uint64_t wanted = (options.cache_positions + group.block_tokens - 1) / group.block_tokens;
+    return std::clamp(wanted, per_slot, all);
   }
 
   uint64_t scratch_stride() const {

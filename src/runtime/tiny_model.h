@@ -8,6 +8,7 @@
 
 #include "bundle/bundle.h"
 #include "isa/x86_64/body_rig.h"
+#include "runtime/engine.h"
 
 #include <cstdint>
 #include <vector>
@@ -38,5 +39,7 @@ struct TinyBundle {
   TapeBytes tape;
 };
 TinyBundle make_tiny_bundle(const TinyModel& model);
+// REQUIRES that `bundle` outlives the result.
+Result<Engine> make_tiny_engine(const TinyBundle& bundle, const EngineOptions& options);
 
 }  // namespace plow

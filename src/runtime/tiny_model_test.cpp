@@ -410,4 +410,9 @@ TinyBundle make_tiny_bundle(const TinyModel& model) {
   return bundle;
 }
 
+Result<Engine> make_tiny_engine(const TinyBundle& bundle, const EngineOptions& options) {
+  PLOW_TRY(BundleFile file, BundleFile::from_bytes(serialise_bundle(bundle.tables)));
+  return Engine::create(std::move(file), std::as_bytes(std::span(bundle.tape.bytes)), options);
+}
+
 }  // namespace plow

@@ -1,0 +1,252 @@
+#include "runtime/batcher.h"
+
+#include "base/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace plow {
+namespace {
+
+uint32_t at_most(uint32_t wanted, uint32_t most) { return wanted == 0 ? most : std::min(wanted, most); }
+
+}  // namespace
+
+Batcher::Batcher(Engine& engine, const BatchOptions& options)
+    : engine_(engine),
+      step_rows_(at_most(options.step_rows, engine.max_rows())),
+      // All that run can decode in one step: none is left out for want of a row or a sample.
+      most_running_(std::min({engine.n_slots(), engine.max_samples(), step_rows_})),
+      steps_at_once_(std::clamp(options.steps_at_once, 1u, kMaxSteps)) {}
+
+Status Batcher::check(const AnswerRequest& request) const {
+  if (request.prompt.empty()) return usage_error("The prompt is empty; it needs at least one token.");
+  if (request.max_tokens == 0) return usage_error("max_tokens is 0; an answer has at least one token.");
+  for (const uint32_t token : request.prompt) {
+    if (token >= engine_.vocab()) {
+      return usage_error(fmt::format("Token {} is not in the vocabulary of {}.", token, engine_.vocab()));
+    }
+  }
+  if (request.prompt.size() > engine_.context()) {
+    return does_not_fit(
+        fmt::format("The prompt has {} tokens and the context is {}. Shorten the prompt, or compile the "
+                    "bundle for a longer context.",
+                    request.prompt.size(), engine_.context()));
+  }
+  return check_sampling(request.sampling);
+}
+
+bool Batcher::ranks_before(const Sequence& a, const Sequence& b) {
+  if (a.request.priority != b.request.priority) return a.request.priority > b.request.priority;
+  return a.arrival < b.arrival;
+}
+
+void Batcher::add(uint64_t id, AnswerRequest request) {
+  Sequence sequence;
+  sequence.id = id;
+  sequence.arrival = arrivals_++;
+  sequence.tokens = request.prompt;
+  sequence.request = std::move(request);
+  sequence.request.sampling.prompt_tokens = static_cast<uint32_t>(sequence.tokens.size());
+  const auto at = std::upper_bound(waiting_.begin(), waiting_.end(), sequence, ranks_before);
+  waiting_.insert(at, std::move(sequence));
+}
+
+void Batcher::cancel(uint64_t id) {
+  const auto is_it = [&](const Sequence& sequence) { return sequence.id == id; };
+  if (const auto it = std::ranges::find_if(running_, is_it); it != running_.end()) {
+    engine_.close_slot(it->slot);
+    end(*it, EndReason::kCancelled);
+    running_.erase(it);
+  } else if (const auto w = std::ranges::find_if(waiting_, is_it); w != waiting_.end()) {
+    end(*w, EndReason::kCancelled);
+    waiting_.erase(w);
+  }
+}
+
+void Batcher::cancel_all() {
+  while (!idle()) cancel(running_.empty() ? waiting_.front().id : running_.front().id);
+}
+
+uint32_t Batcher::unfed(const Sequence& sequence) const {
+  return static_cast<uint32_t>(sequence.tokens.size()) - engine_.position(sequence.slot);
+}
+
+// Whether, in every KV group, the blocks of what runs and of the candidate are there, with one more for each
+// sequence to grow into.
+bool Batcher::cache_holds(const Sequence& candidate) const {
+  const auto groups = engine_.bundle().kv_groups();
+  for (uint32_t g = 0; g < groups.size(); ++g) {
+    const auto blocks = [&](const Sequence& sequence) {
+      const auto context = static_cast<uint32_t>(sequence.tokens.size()) + 1;
+      return uint64_t{blocks_per_sequence(groups[g], context, step_rows_)} + 1;
+    };
+    uint64_t needed = blocks(candidate);
+    for (const Sequence& sequence : running_) needed += blocks(sequence);
+    if (needed > engine_.n_blocks(g)) return false;
+  }
+  return true;
+}
+
+void Batcher::admit() {
+  while (!waiting_.empty() && running_.size() < most_running_) {
+    // A sequence that runs alone is not held back: whether it fits is then found by trying.
+    if (!running_.empty() && !cache_holds(waiting_.front())) return;
+    const Result<uint32_t> slot = engine_.open_slot();
+    PLOW_CHECK(slot.ok(), "no slot for a sequence while {} of {} run", running_.size(), most_running_);
+    Sequence sequence = std::move(waiting_.front());
+    waiting_.erase(waiting_.begin());
+    sequence.slot = *slot;
+    const auto at = std::upper_bound(running_.begin(), running_.end(), sequence, ranks_before);
+    running_.insert(at, std::move(sequence));
+  }
+}
+
+// Rows that decode first, since their users watch; then chunks of prompts with the rows that are left.
+std::vector<Batcher::Part> Batcher::compose() const {
+  std::vector<Part> parts;
+  uint32_t rows = 0;
+  for (const bool decodes : {true, false}) {
+    for (size_t i = 0; i < running_.size(); ++i) {
+      const uint32_t left = unfed(running_[i]);
+      if ((left == 1) != decodes || rows == step_rows_) continue;
+      const uint32_t n = std::min(left, step_rows_ - rows);
+      parts.push_back({i, n, n - 1, n == left});
+      rows += n;
+    }
+  }
+  return parts;
+}
+
+// Several steps only when nobody waits for a place or is in the midst of a prompt, and no longer than until
+// the first sequence must end.
+uint32_t Batcher::steps_at_once(const std::vector<Part>& parts) const {
+  uint32_t steps = std::max(1u, steps_at_once_ / static_cast<uint32_t>(parts.size()));
+  if (!waiting_.empty()) return 1;
+  for (const Part& part : parts) {
+    const Sequence& sequence = running_[part.sequence];
+    if (part.n_tokens != 1 || !part.sampled) return 1;
+    steps = std::min({steps, sequence.request.max_tokens - sequence.answered,
+                      engine_.context() - engine_.position(sequence.slot)});
+  }
+  return steps;
+}
+
+Result<StepResult> Batcher::submit(const std::vector<Part>& parts, uint32_t n_steps) {
+  std::vector<StepRequest> requests;
+  for (const Part& part : parts) {
+    const Sequence& sequence = running_[part.sequence];
+    const std::span<const uint32_t> tokens(sequence.tokens);
+    requests.push_back({sequence.slot, tokens.subspan(engine_.position(sequence.slot), part.n_tokens),
+                        part.sampled ? std::span(&part.sample_row, 1) : std::span<const uint32_t>(),
+                        sequence.request.sampling});
+  }
+  return engine_.step(requests, {n_steps, false});
+}
+
+void Batcher::run_step() {
+  PLOW_CHECK(!idle(), "a step without sequences");
+  admit();
+  const std::vector<Part> parts = compose();
+  uint32_t n_steps = steps_at_once(parts);
+  Result<StepResult> result = submit(parts, n_steps);
+  if (!result.ok() && result.error().error_class == ErrorClass::kDoesNotFit && n_steps > 1) {
+    n_steps = 1;
+    result = submit(parts, n_steps);
+  }
+  if (result.ok()) {
+    counts_.steps += n_steps;
+    for (const Part& part : parts) {
+      const Sequence& sequence = running_[part.sequence];
+      if (sequence.answered == 0) counts_.prompt_tokens += part.n_tokens;
+    }
+    digest(parts, *result);
+  } else if (result.error().error_class == ErrorClass::kDoesNotFit) {
+    make_room(result.error());
+  } else {
+    fail_all(parts, result.error());
+  }
+}
+
+void Batcher::make_room(const Error& error) {
+  Sequence last = std::move(running_.back());
+  running_.pop_back();
+  engine_.close_slot(last.slot);
+  if (running_.empty()) {  // alone, and still too large
+    end(last, EndReason::kFailed, error.message);
+    return;
+  }
+  ++counts_.preemptions;
+  const auto at = std::upper_bound(waiting_.begin(), waiting_.end(), last, ranks_before);
+  waiting_.insert(at, std::move(last));
+}
+
+// Takes a picked token into the answer; whether the answer goes on.
+bool Batcher::accept(Sequence& sequence, const StepToken& token) {
+  const auto& stops = sequence.request.stop_ids;
+  if (std::ranges::find(stops, token.token) != stops.end()) {
+    end(sequence, EndReason::kStopToken);
+    return false;
+  }
+  sequence.tokens.push_back(token.token);
+  ++sequence.answered;
+  ++counts_.answer_tokens;
+  if (sequence.request.on_token) sequence.request.on_token(token.token, token.logprob);
+  if (sequence.answered == sequence.request.max_tokens) {
+    end(sequence, EndReason::kMaxTokens);
+    return false;
+  }
+  if (sequence.tokens.size() > engine_.context()) {
+    end(sequence, EndReason::kContext);
+    return false;
+  }
+  return true;
+}
+
+void Batcher::digest(const std::vector<Part>& parts, const StepResult& result) {
+  std::vector<bool> ended(running_.size(), false);
+  for (const StepToken& token : result.tokens) {
+    const size_t i = parts[token.request].sequence;
+    if (!ended[i]) ended[i] = !accept(running_[i], token);
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < running_.size(); ++i) {
+    if (ended[i]) {
+      engine_.close_slot(running_[i].slot);
+    } else {
+      if (kept != i) running_[kept] = std::move(running_[i]);
+      ++kept;
+    }
+  }
+  running_.resize(kept);
+}
+
+// Who was in the step cannot know which of its tokens are lost; who waits is not touched.
+void Batcher::fail_all(const std::vector<Part>& parts, const Error& error) {
+  std::vector<bool> failed(running_.size(), false);
+  for (const Part& part : parts) failed[part.sequence] = true;
+  for (size_t i = running_.size(); i-- > 0;) {
+    if (!failed[i]) continue;
+    engine_.close_slot(running_[i].slot);
+    end(running_[i], EndReason::kFailed, error.message);
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+void Batcher::end(Sequence& sequence, EndReason reason, const std::string& message) {
+  if (sequence.request.on_end) sequence.request.on_end({reason, message, sequence.answered});
+}
+
+BatchCounts Batcher::counts() const {
+  BatchCounts counts = counts_;
+  counts.running = static_cast<uint32_t>(running_.size());
+  counts.waiting = static_cast<uint32_t>(waiting_.size());
+  for (uint32_t g = 0; g < engine_.bundle().kv_groups().size(); ++g) {
+    counts.free_blocks += engine_.free_blocks(g);
+    counts.blocks += engine_.n_blocks(g);
+  }
+  return counts;
+}
+
+}  // namespace plow

@@ -1,0 +1,121 @@
+// Continuous batching: many answers share the steps of one engine. Decode rows and chunks of prompts ride in
+// the same step; a sequence joins when there is room for it and leaves when it ends, without the others
+// noticing. Which tokens a sequence gets does not depend on its neighbours: rows are independent and draws
+// are keyed by seed and position.
+//
+// When the cache runs out, the sequence that ranks last gives up its slot and waits; what it was told so far
+// is kept, and fed again as if it were prompt when there is room.
+#pragma once
+
+#include "runtime/engine.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace plow {
+
+enum class EndReason : uint8_t {
+  kStopToken,  // a token of stop_ids was picked; it is not part of the answer
+  kMaxTokens,
+  kContext,  // the context is full
+  kCancelled,
+  kFailed,  // the step failed, or the cache cannot hold the sequence alone: `message` says which
+};
+
+struct AnswerEnd {
+  EndReason reason = EndReason::kMaxTokens;
+  std::string message;         // of kFailed
+  uint32_t answer_tokens = 0;  // that on_token was told
+};
+
+// One answer that is wanted.
+struct AnswerRequest {
+  std::vector<uint32_t> prompt;                 // at least one token
+  uint32_t max_tokens = 256;                    // at least 1
+  SamplingParams sampling = greedy_sampling();  // prompt_tokens is set here
+  std::vector<uint32_t> stop_ids;
+  int32_t priority = 0;  // the higher goes first; equal ones in order of arrival
+  // Called between steps, on the thread that runs them; they must not block and not call the batcher.
+  std::function<void(uint32_t token, float logprob)> on_token;
+  std::function<void(const AnswerEnd& end)> on_end;  // once, last
+};
+
+struct BatchOptions {
+  uint32_t step_rows = 0;      // rows of a step at most; 0: as many as the bundle's largest program takes
+  uint32_t steps_at_once = 1;  // decode steps that run without the host when one sequence runs alone; n
+                               // sequences run that many divided by n
+};
+
+struct BatchCounts {
+  uint32_t running = 0, waiting = 0;
+  uint64_t steps = 0;          // that were submitted to the engine
+  uint64_t prompt_tokens = 0;  // fed, what was fed again after a preemption included
+  uint64_t answer_tokens = 0;
+  uint64_t preemptions = 0;
+  uint64_t free_blocks = 0, blocks = 0;  // of the cache, over all KV groups
+};
+
+class Batcher {
+ public:
+  // REQUIRES that the engine outlives the batcher, has no open slots, and is used by nothing else.
+  explicit Batcher(Engine& engine, const BatchOptions& options = {});
+
+  // Whether the request can be answered at all. Errors: kUsage (an empty prompt, a token outside of the
+  // vocabulary, max_tokens of 0), kDoesNotFit (no room for one token after the prompt). Reads only what never
+  // changes: any thread may call it.
+  Status check(const AnswerRequest& request) const;
+
+  // REQUIRES that check() passed and an id that is not in use.
+  void add(uint64_t id, AnswerRequest request);
+  // Ends the answer with kCancelled; nothing happens when it ended before.
+  void cancel(uint64_t id);
+  void cancel_all();
+
+  bool idle() const { return running_.empty() && waiting_.empty(); }
+  // Runs one step (or one run of several) and tells what came. REQUIRES !idle().
+  void run_step();
+
+  BatchCounts counts() const;
+
+ private:
+  struct Sequence {
+    uint64_t id = 0;
+    uint64_t arrival = 0;
+    AnswerRequest request;
+    std::vector<uint32_t> tokens;  // prompt and answer; the cache holds a prefix of it
+    uint32_t answered = 0;
+    uint32_t slot = 0;  // of a running one
+  };
+  struct Part {       // of a step
+    size_t sequence;  // index into running_
+    uint32_t n_tokens;
+    uint32_t sample_row;  // the last of its rows, when that is sampled
+    bool sampled;
+  };
+
+  static bool ranks_before(const Sequence& a, const Sequence& b);
+  uint32_t unfed(const Sequence& sequence) const;
+  bool cache_holds(const Sequence& candidate) const;
+  void admit();
+  std::vector<Part> compose() const;
+  uint32_t steps_at_once(const std::vector<Part>& parts) const;
+  Result<StepResult> submit(const std::vector<Part>& parts, uint32_t n_steps);
+  void make_room(const Error& error);
+  void digest(const std::vector<Part>& parts, const StepResult& result);
+  bool accept(Sequence& sequence, const StepToken& token);
+  void end(Sequence& sequence, EndReason reason, const std::string& message = {});
+  void fail_all(const std::vector<Part>& parts, const Error& error);
+
+  Engine& engine_;
+  uint32_t step_rows_;
+  uint32_t most_running_;
+  uint32_t steps_at_once_;
+  std::vector<Sequence> running_;  // in rank order
+  std::vector<Sequence> waiting_;  // in rank order
+  uint64_t arrivals_ = 0;
+  BatchCounts counts_;
+};
+
+}  // namespace plow

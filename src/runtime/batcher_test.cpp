@@ -1,0 +1,230 @@
+#include "runtime/batcher.h"
+
+#include "runtime/generate.h"
+#include "runtime/tiny_model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+namespace plow {
+namespace {
+
+struct Answer {
+  std::vector<uint32_t> tokens;
+  int ends = 0;
+  AnswerEnd end;
+};
+
+// Prompts of 1 to 70 tokens, greedy and sampled, answers of 1 to 40 tokens.
+std::vector<AnswerRequest> mixed_requests(size_t n) {
+  std::mt19937 random(7);
+  std::vector<AnswerRequest> requests(n);
+  for (size_t i = 0; i < n; ++i) {
+    AnswerRequest& request = requests[i];
+    request.prompt.resize(1 + random() % 70);
+    for (uint32_t& token : request.prompt) token = static_cast<uint32_t>(random() % TinyModel::kVocab);
+    request.max_tokens = 1 + static_cast<uint32_t>(random() % 40);
+    if (i % 2 == 0) continue;
+    request.sampling.flags = 0;
+    request.sampling.temperature = 1.5f;
+    request.sampling.repetition_penalty = 1.1f;
+    request.sampling.frequency_penalty = 0.3f;
+    request.sampling.seed = random();
+  }
+  return requests;
+}
+
+class BatcherTest : public testing::Test {
+ protected:
+  Engine make(const EngineOptions& options = {}) {
+    auto engine = make_tiny_engine(bundle_, options);
+    EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
+    return std::move(*engine);
+  }
+  void add(Batcher& batcher, uint64_t id, AnswerRequest request) {
+    ASSERT_TRUE(batcher.check(request).ok());
+    Answer& answer = answers_[id];
+    request.on_token = [&answer](uint32_t token, float) { answer.tokens.push_back(token); };
+    request.on_end = [&answer](const AnswerEnd& end) {
+      answer.end = end;
+      ++answer.ends;
+    };
+    batcher.add(id, std::move(request));
+  }
+  void run(Batcher& batcher) {
+    for (int step = 0; !batcher.idle(); ++step) {
+      ASSERT_LT(step, 10'000);
+      batcher.run_step();
+    }
+  }
+  std::vector<uint32_t> alone(const AnswerRequest& request) {
+    Engine engine = make();
+    GenerateOptions options;
+    options.max_tokens = request.max_tokens;
+    options.sampling = request.sampling;
+    options.stop_ids = request.stop_ids;
+    const auto answer = generate(engine, *engine.open_slot(), request.prompt, options);
+    EXPECT_TRUE(answer.ok());
+    return answer->tokens;
+  }
+  void expect_answers_alone(const std::vector<AnswerRequest>& requests) {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_EQ(answers_[i].tokens, alone(requests[i])) << "request " << i;
+      EXPECT_EQ(answers_[i].ends, 1);
+      EXPECT_EQ(answers_[i].end.reason, EndReason::kMaxTokens);
+      EXPECT_EQ(answers_[i].end.answer_tokens, answers_[i].tokens.size());
+    }
+  }
+
+  const TinyModel model_;
+  TinyBundle bundle_ = make_tiny_bundle(model_);
+  std::map<uint64_t, Answer> answers_;
+};
+
+TEST_F(BatcherTest, EachOfManyGetsTheAnswerThatItGetsAlone) {
+  const auto requests = mixed_requests(20);
+  for (const BatchOptions& options :
+       {BatchOptions{}, BatchOptions{1, 1}, BatchOptions{7, 1}, BatchOptions{18, 16}}) {
+    answers_.clear();
+    Engine engine = make();
+    Batcher batcher(engine, options);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      add(batcher, i, requests[i]);
+      if (i % 3 == 0) batcher.run_step();  // others arrive while some run
+    }
+    run(batcher);
+    expect_answers_alone(requests);
+    EXPECT_EQ(engine.free_blocks(0), engine.n_blocks(0));
+    EXPECT_EQ(batcher.counts().preemptions, 0u);
+  }
+}
+
+TEST_F(BatcherTest, WhatIsPreemptedLosesNoToken) {
+  auto requests = mixed_requests(12);
+  for (AnswerRequest& request : requests) request.max_tokens += 50;
+  EngineOptions small;
+  small.cache_positions = 150;  // of one sequence, for three slots
+  Engine engine = make(small);
+  ASSERT_EQ(engine.n_blocks(0), 10u);
+  Batcher batcher(engine);
+  for (size_t i = 0; i < requests.size(); ++i) add(batcher, i, requests[i]);
+  run(batcher);
+  EXPECT_GT(batcher.counts().preemptions, 0u);
+  expect_answers_alone(requests);
+  EXPECT_EQ(engine.free_blocks(0), 10u);
+}
+
+TEST_F(BatcherTest, TheHigherPriorityGoesFirstAndEqualOnesInOrder) {
+  Engine engine = make({.slots = 1});
+  Batcher batcher(engine);
+  std::vector<uint64_t> order;
+  const auto request = [&](uint64_t id, int32_t priority) {
+    AnswerRequest r;
+    r.prompt = {1, 2, 3};
+    r.max_tokens = 2;
+    r.priority = priority;
+    r.on_end = [&order, id](const AnswerEnd&) { order.push_back(id); };
+    batcher.add(id, std::move(r));
+  };
+  request(0, 0);
+  request(1, 0);
+  request(2, 5);
+  request(3, -1);
+  request(4, 5);
+  run(batcher);
+  EXPECT_EQ(order, (std::vector<uint64_t>{2, 4, 0, 1, 3}));
+}
+
+TEST_F(BatcherTest, ACancelledAnswerEndsAtOnceAndItsNeighboursDoNotNotice) {
+  auto requests = mixed_requests(6);
+  for (AnswerRequest& request : requests) request.max_tokens = 60;
+  Engine engine = make();
+  Batcher batcher(engine);
+  for (size_t i = 0; i < requests.size(); ++i) add(batcher, i, requests[i]);
+  for (int step = 0; step < 12; ++step) batcher.run_step();
+  batcher.cancel(1);  // runs
+  batcher.cancel(5);  // waits
+  batcher.cancel(99);
+  EXPECT_EQ(answers_[1].end.reason, EndReason::kCancelled);
+  EXPECT_EQ(answers_[5].end.reason, EndReason::kCancelled);
+  EXPECT_EQ(batcher.counts().running + batcher.counts().waiting, 4u);
+  run(batcher);
+  EXPECT_EQ(answers_[1].ends, 1);
+  EXPECT_LT(answers_[1].tokens.size(), 60u);
+  EXPECT_TRUE(answers_[5].tokens.empty());
+  for (const size_t i : {0, 2, 3, 4}) EXPECT_EQ(answers_[i].tokens, alone(requests[i])) << i;
+  EXPECT_EQ(engine.free_blocks(0), engine.n_blocks(0));
+}
+
+TEST_F(BatcherTest, AnAnswerEndsAtItsStopTokenAndAtTheContext) {
+  AnswerRequest request;
+  request.prompt.assign(100, 3);
+  request.max_tokens = 1000;
+  Engine engine = make();
+  Batcher batcher(engine, {0, 64});
+  add(batcher, 0, request);
+  run(batcher);
+  EXPECT_EQ(answers_[0].end.reason, EndReason::kContext);
+  EXPECT_EQ(answers_[0].tokens.size(), 51u);  // the last of them is picked at the last position
+  const auto whole = answers_[0].tokens;
+  request.stop_ids = {whole[20]};
+  const size_t at = static_cast<size_t>(std::ranges::find(whole, whole[20]) - whole.begin());
+  add(batcher, 1, request);
+  run(batcher);
+  EXPECT_EQ(answers_[1].end.reason, EndReason::kStopToken);
+  EXPECT_EQ(answers_[1].tokens, std::vector(whole.begin(), whole.begin() + static_cast<long>(at)));
+}
+
+TEST_F(BatcherTest, RequestsThatCannotBeAnsweredAreRefused) {
+  Engine engine = make();
+  const Batcher batcher(engine);
+  AnswerRequest good;
+  good.prompt = {1};
+  ASSERT_TRUE(batcher.check(good).ok());
+  const auto refused = [&](const auto& change) {
+    AnswerRequest request = good;
+    change(request);
+    const Status status = batcher.check(request);
+    EXPECT_FALSE(status.ok());
+    return status.ok() ? std::string() : status.error().message;
+  };
+  EXPECT_NE(refused([](auto& r) { r.prompt.clear(); }).find("empty"), std::string::npos);
+  EXPECT_NE(refused([](auto& r) { r.max_tokens = 0; }).find("max_tokens"), std::string::npos);
+  EXPECT_NE(refused([](auto& r) { r.prompt = {TinyModel::kVocab}; }).find("vocabulary of 50"),
+            std::string::npos);
+  EXPECT_NE(refused([](auto& r) { r.prompt.assign(151, 1); }).find("context is 150"), std::string::npos);
+  EXPECT_NE(refused([](auto& r) { r.sampling = {}; }).find("temperature"), std::string::npos);
+}
+
+TEST_F(BatcherTest, AStepThatFailsEndsTheAnswersInItAndNoOthers) {
+  // Program 1, that of long prompts, loses a signal.
+  for (Packet& packet : bundle_.tables.programs[1].packets) {
+    if (packet.body != static_cast<uint16_t>(Op::kRmsNorm)) continue;
+    packet.n_signals = 0;
+    break;
+  }
+  EngineOptions options;
+  options.slots = 2;
+  options.deadline = std::chrono::milliseconds(50);
+  Engine engine = make(options);
+  Batcher batcher(engine);
+  auto requests = mixed_requests(3);
+  requests[0].prompt.assign(16, 1);  // with the next one a step of 18 rows
+  requests[1].prompt = {1, 2};
+  requests[2].prompt = {3};
+  for (size_t i = 0; i < 3; ++i) add(batcher, i, requests[i]);
+  run(batcher);
+  for (const size_t i : {0, 1}) {
+    EXPECT_EQ(answers_[i].end.reason, EndReason::kFailed);
+    EXPECT_NE(answers_[i].end.message.find("waited at its packet"), std::string::npos);
+  }
+  EXPECT_EQ(answers_[2].end.reason, EndReason::kMaxTokens);
+  EXPECT_EQ(answers_[2].tokens, alone(requests[2]));
+  EXPECT_EQ(engine.free_blocks(0), engine.n_blocks(0));
+}
+
+}  // namespace
+}  // namespace plow
