@@ -1,5 +1,6 @@
 // plowc: checkpoint -> bundle, and what is in a bundle. Only the command line is here.
 #include "console/command_line.h"
+#include "cost/part.h"
 #include "console/host.h"
 #include "plowc/compile_command.h"
 #include "plowc/explain_command.h"
@@ -83,7 +84,7 @@ void add_compile_options(CLI::App& app, Arguments& a) {
       ->check(CLI::Range(1u, 65535u))
       ->capture_default_str();
   a.compile.n_workers = 0;
-  app.add_option("--workers", a.compile.n_workers, "Cores that run packets [all that this process may use]")
+  app.add_option("--workers", a.compile.n_workers, "Cores or multiprocessors that run packets [all that this process may use; an H200's for sm_90a]")
       ->check(CLI::Range(1u, 65535u));
   app.add_option("--kv-dtype", a.kv_dtype, "Type of keys and values in the cache")
       ->check(CLI::IsMember({"f32", "bf16"}))
@@ -198,6 +199,7 @@ Result<int> run_compile(Arguments& a) {
   a.compile.isa = arch_of(a.arch);
   a.compile.checkpoint = a.checkpoint;
   a.compile.out = a.out.empty() ? default_out(a.checkpoint) : std::filesystem::path(a.out);
+  if (a.compile.n_workers == 0) a.compile.n_workers = default_part(a.compile.isa).n_workers;
   if (a.compile.n_workers == 0) a.compile.n_workers = read_host_facts().cores;
   a.compile.kv_dtype = dtype_of(a.kv_dtype);
   if (!a.weight_dtype.empty()) a.compile.weight_dtype = dtype_of(a.weight_dtype);

@@ -1,5 +1,6 @@
 // The interpreter's loop, written once for every instruction set: a worker plays its list of packets, step
-// after step, until the K steps of the descriptor are done or the step is given up.
+// after step, until the K steps of the descriptor are done or the step is given up. Where a worker is a team,
+// all its threads run the loop, and thread 0 waits and signals for them.
 #pragma once
 
 #include "interp/protocol.h"
@@ -20,7 +21,7 @@ struct StepRun {
 // Waits for all that row tile `row_tile` of the packet needs. A wait without a band that was met for the
 // first row tile holds for all.
 template <class I>
-PLOW_DEVICE bool wait_packet(StepRun& run, const Packet& packet, uint32_t index, uint32_t row_tile) {
+PLOW_DEVICE bool wait_counters(StepRun& run, const Packet& packet, uint32_t index, uint32_t row_tile) {
   for (uint32_t i = 0; i < packet.n_waits; ++i) {
     const Wait& wait = run.program->waits[packet.wait_first + i];
     if (wait.band == Band::kNone && row_tile != packet.row_first) continue;
@@ -33,8 +34,19 @@ PLOW_DEVICE bool wait_packet(StepRun& run, const Packet& packet, uint32_t index,
   return true;
 }
 
+// The same for the whole team. Between two packets it must settle in any case: the one may read what the
+// other's threads wrote.
+template <class I>
+PLOW_DEVICE bool wait_packet(StepRun& run, const Packet& packet, uint32_t index, uint32_t row_tile) {
+  const bool met = I::thread() != 0 || wait_counters<I>(run, packet, index, row_tile);
+  return I::agree(met ? 1 : 0) != 0;
+}
+
 template <class I>
 PLOW_DEVICE void signal_packet(const StepRun& run, const Packet& packet, uint32_t row_tile) {
+  if (packet.n_signals == 0) return;
+  I::settle();
+  if (I::thread() != 0) return;
   for (uint32_t i = 0; i < packet.n_signals; ++i) {
     const Signal& signal = run.program->signals[packet.signal_first + i];
     I::add_release(counter_word(*run.device, run.bank, banded(signal.counter, signal.band, row_tile)), 1);
@@ -54,7 +66,7 @@ PLOW_DEVICE bool run_packet(StepRun& run, const Packet& packet, uint32_t index, 
         clear_bank<I>(*run.device, run.epoch, previous_counters);
         break;
       case Op::kAdvance:
-        advance<I>(*run.device, run.epoch, run.body.step_index);
+        if (I::thread() == 0) advance<I>(*run.device, run.epoch, run.body.step_index);
         break;
       default:
         Bodies::template run<I>(run.body, packet, row_tile);
@@ -69,7 +81,7 @@ PLOW_DEVICE bool run_packet(StepRun& run, const Packet& packet, uint32_t index, 
 // epoch `step->epoch` + k.
 template <class I, class Bodies>
 PLOW_DEVICE bool run_steps(Worker& worker) {
-  static_assert(IsIsa<I>);
+  static_assert(IsWorker<I>);
   const Device& device = *worker.device;
   const StepDescriptor& step = *device.step;
   const ProgramTable& program = device.programs[step.program];
@@ -80,7 +92,7 @@ PLOW_DEVICE bool run_steps(Worker& worker) {
     const uint32_t epoch = first_epoch + k;
     StepRun run{&device,
                 &program,
-                {&device, &program, &step, worker.scratch, k},
+                {&device, &program, &step, worker.scratch, k, worker.shared},
                 worker.index,
                 epoch,
                 epoch % kCounterBanks,
@@ -92,7 +104,9 @@ PLOW_DEVICE bool run_steps(Worker& worker) {
     worker.previous_counters = program.n_counters;
     if (k + 1 == n_steps) break;  // the host waits for this step itself
     const Fault fault{worker.index, lists.n_packets, Fault::kDoneWord, 0, epoch, epoch};
-    if (!wait_word<I>(device, &device.control->done, fault, run.stream)) return false;
+    const bool done =
+        I::thread() != 0 || wait_word<I>(device, &device.control->done, fault, run.stream);
+    if (I::agree(done ? 1 : 0) == 0) return false;
   }
   return true;
 }

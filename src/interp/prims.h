@@ -24,10 +24,26 @@ concept HasSpin = requires {
   I::yield();
 };
 
+// Words that device and host share.
+template <class I>
+concept HasSystemWords = requires(uint32_t* word, const uint32_t* read, uint32_t value) {
+  I::load_acquire_system(read);  // -> uint32_t
+  I::store_release_system(word, value);
+};
+
 template <class I>
 concept HasClock = requires {
   I::clock_ns();
 };  // -> uint64_t, monotonic
+
+// A worker is one thread on a CPU and a team of threads on a GPU, which run the loop together.
+template <class I>
+concept HasTeam = requires(uint32_t value) {
+  I::thread();      // -> uint32_t: 0 .. n_threads() - 1; thread 0 waits and signals for all
+  I::n_threads();   // -> uint32_t
+  I::settle();      // returns when every thread of the team has come here; what they wrote before is seen by all after
+  I::agree(value);  // -> uint32_t: settle(), and the value that thread 0 gave
+};
 
 template <class I>
 concept HasPrefetch = requires(const void* line) {
@@ -95,9 +111,12 @@ concept HasScalarMath = requires(double x, double* out, float f) {
   I::sqrt(f);
 };
 
+// What the loop needs of whoever plays it.
 template <class I>
-concept IsIsa = HasCounters<I> && HasSpin<I> && HasClock<I> && HasPrefetch<I> && HasVectors<I> &&
-    HasNarrowLoads<I> && HasScalarMath<I> && requires {
+concept IsWorker = HasCounters<I> && HasSpin<I> && HasClock<I> && HasTeam<I> && HasPrefetch<I>;
+
+template <class I>
+concept IsIsa = IsWorker<I> && HasVectors<I> && HasNarrowLoads<I> && HasScalarMath<I> && requires {
   I::kRowBlock;      // rows of activations that a register-blocked loop takes at once
   I::kAccumulators;  // Vecs that such a loop may sum in when it takes several row groups at once
 };

@@ -54,7 +54,8 @@ PLOW_DEVICE uint32_t banded(uint32_t counter, Band band, uint32_t row_tile) {
 template <class I>
 PLOW_DEVICE void clear_bank(const Device& device, uint32_t epoch, uint32_t n_counters) {
   const uint32_t bank = (epoch + kCounterBanks - 1) % kCounterBanks;
-  for (uint32_t i = 0; i < n_counters; ++i) I::store_relaxed(counter_word(device, bank, i), 0);
+  for (uint32_t i = I::thread(); i < n_counters; i += I::n_threads())
+    I::store_relaxed(counter_word(device, bank, i), 0);
 }
 
 // Feeds the sampled tokens back when another of the K steps is to run, then says that the step is done.

@@ -96,7 +96,7 @@ class Sweeper {
     BundleTables tables = tables_of(bundle_);
     tables.programs.clear();
     for (const ProgramStages& program : variant.programs) tables.programs.push_back(program.tables);
-    tables.header.scratch_bytes = static_cast<uint32_t>(scratch_bytes(variant.programs));
+    tables.header.scratch_bytes = static_cast<uint32_t>(scratch_bytes(variant.programs, tables.header.isa));
     PLOW_TRY(BundleFile file, BundleFile::from_bytes(serialise_bundle(tables)));
     EngineOptions engine;
     engine.isa = options_.level;

@@ -37,9 +37,11 @@ void feed_back(EvalStep& step, const Matrix& tokens) {
 }
 
 void expect_what_the_graph_says(bool fused) {
-  for (const uint32_t workers : {1u, 2u, 5u}) {
+  // The GPUs' layouts of weights and cache as well as the CPU's.
+  for (const auto& [workers, isa] : {std::pair{1u, Isa::kX86_64}, {2u, Isa::kSm90a}, {5u, Isa::kX86_64}, {5u, Isa::kSm120}}) {
     SeededToyOptions options;
     options.n_workers = workers;
+    options.isa = isa;
     options.shape.window = 6;
     options.shape.layers = 3;
     options.shape.fused = fused;

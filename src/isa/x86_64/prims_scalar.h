@@ -29,6 +29,11 @@ struct ScalarPrims {
     return __atomic_compare_exchange_n(word, &zero, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   }
 
+  static uint32_t thread() { return 0; }
+  static uint32_t n_threads() { return 1; }
+  static void settle() {}
+  static uint32_t agree(uint32_t value) { return value; }
+
   static void pause() { _mm_pause(); }
   static void yield() { sched_yield(); }
 
