@@ -206,8 +206,7 @@ class Gatherer {
   }
 
   void prologue_norm() {
-    load_.prologue[static_cast<size_t>(RowBody::kNorm)] = {Runs(rows_),
-                                                           Elements(rows_ * inputs_[0].shape.cols)};
+    load_.prologue[static_cast<size_t>(RowBody::kNorm)] = {Runs(rows_), Elements(rows_ * inputs_[0].shape.cols)};
   }
 
   void gate_and_up(size_t gate, uint32_t activation) {

@@ -10,9 +10,7 @@ namespace plow {
 namespace {
 
 std::mt19937 bits(7);
-double uniform(double low, double high) {
-  return low + (high - low) * (static_cast<double>(bits()) / 4294967296.0);
-}
+double uniform(double low, double high) { return low + (high - low) * (static_cast<double>(bits()) / 4294967296.0); }
 double log_uniform(double low, double high) { return std::exp(uniform(std::log(low), std::log(high))); }
 
 // Any figures at all, also such that disagree: larger that was measured to be faster.

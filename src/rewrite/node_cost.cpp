@@ -17,8 +17,7 @@ struct ColumnRange {
 // An operator over columns of a value, cut into tiles.
 class TiledOperator {
  public:
-  TiledOperator(Op op, std::span<const ValueType> inputs, const ValueType& output,
-                const Attributes& attributes)
+  TiledOperator(Op op, std::span<const ValueType> inputs, const ValueType& output, const Attributes& attributes)
       : rule_(tile_rule(op)), cols_(output.shape.cols) {
     for (const ValueType& input : inputs) push(input);
     push(output);
@@ -31,8 +30,7 @@ class TiledOperator {
 
   uint32_t tile_cols() const { return tile_cols_; }
 
-  // Whether the share of some worker reads columns of input i that are not in its share of the producer's
-  // tiles.
+  // Whether the share of some worker reads columns of input i that are not in its share of the producer's tiles.
   bool waits(uint32_t input, uint32_t producer_tile_cols, uint32_t workers) const {
     const uint32_t input_cols = operands_[input].cols;
     const uint32_t pieces = std::min(n_tiles(cols_, tile_cols_), workers);
@@ -117,8 +115,7 @@ class ProblemBuilder {
       const ENode& node = egraph_.node(id);
       if (node.is_given()) continue;
       const std::vector<ValueType> inputs = input_types(id);
-      narrowest =
-          std::min(narrowest, TiledOperator(node.op, inputs, members.type, node.attributes).tile_cols());
+      narrowest = std::min(narrowest, TiledOperator(node.op, inputs, members.type, node.attributes).tile_cols());
     }
     return narrowest;
   }
@@ -134,8 +131,7 @@ class ProblemBuilder {
     for (uint32_t i = 0; i < node.n_inputs; ++i) {
       const ENodeId input = node.inputs[i];
       const ENodeId given = egraph_.eclass(input).given;
-      const bool is_there =
-          given.valid() && is_leaf(egraph_.node(given).op) && egraph_.node(given).op != kOuterValue;
+      const bool is_there = given.valid() && is_leaf(egraph_.node(given).op) && egraph_.node(given).op != kOuterValue;
       const uint32_t place = place_of(input);
       const bool waits = !is_there && tiled.waits(i, tile_cols_[place], cost_.n_workers);
       result.inputs.push_back({place, waits});
@@ -176,8 +172,7 @@ RewriteCost request_cost(const Part& part, uint32_t n_workers, uint32_t chunk_ro
   return {&part, n_workers, {prompt, answer}};
 }
 
-EGraphProblem extraction_problem(const EGraph& egraph, const RewriteCost& cost,
-                                 std::span<const ENodeId> roots) {
+EGraphProblem extraction_problem(const EGraph& egraph, const RewriteCost& cost, std::span<const ENodeId> roots) {
   return ProblemBuilder(egraph, cost).run(roots);
 }
 

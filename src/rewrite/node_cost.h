@@ -1,5 +1,5 @@
-// What a node costs a step, for extraction. One number stands for all programs of a bundle: the weighted sum
-// over typical steps, which RewriteCost states.
+// What a node costs a step, for extraction. One number stands for all programs of a bundle: the weighted sum over
+// typical steps, which RewriteCost states.
 #pragma once
 
 #include "cost/cost.h"
@@ -22,25 +22,23 @@ struct RewriteCost {
   uint32_t n_workers = 1;
   std::vector<WeightedStep> steps;
 
-  double node(Op op, std::span<const ValueType> inputs, const ValueType& output,
-              const Attributes& attributes) const;
+  double node(Op op, std::span<const ValueType> inputs, const ValueType& output, const Attributes& attributes) const;
   // Of a worker for another, over all steps; 0 when there is no other.
   double wait() const;
 };
 
-// One request of a full chunk of prompt: the chunk at once, then an answer of a quarter of its tokens, one a
-// step. (Chat and code traces have prompts several times as long as their answers; where both programs agree,
-// which is nearly everywhere, the ratio does not matter.)
+// One request of a full chunk of prompt: the chunk at once, then an answer of a quarter of its tokens, one a step.
+// (Chat and code traces have prompts several times as long as their answers; where both programs agree, which is
+// nearly everywhere, the ratio does not matter.)
 RewriteCost request_cost(const Part& part, uint32_t n_workers, uint32_t chunk_rows);
 
-// The classes of the e-graph with the cost of their nodes. Class i is classes[i] (representatives). An input
-// waits when a worker's share of the columns reads what another worker's share has written, by the rules of
-// placement: equal runs of column tiles, run i on worker i.
+// The classes of the e-graph with the cost of their nodes. Class i is classes[i] (representatives). An input waits
+// when a worker's share of the columns reads what another worker's share has written, by the rules of placement:
+// equal runs of column tiles, run i on worker i.
 struct EGraphProblem {
   std::vector<ENodeId> classes;
   ExtractionProblem problem;  // its nodes are those of EClass::nodes, in order
 };
-EGraphProblem extraction_problem(const EGraph& egraph, const RewriteCost& cost,
-                                 std::span<const ENodeId> roots);
+EGraphProblem extraction_problem(const EGraph& egraph, const RewriteCost& cost, std::span<const ENodeId> roots);
 
 }  // namespace plow

@@ -68,8 +68,7 @@ void expect_same_value(const OpGraph& graph, const OpGraph& other) {
 
 TEST(RewriteGraph, TheNewGraphComputesTheSameAndItsLogSaysWhy) {
   for (const uint32_t workers : {1u, 2u, 132u}) {
-    for (const ToyShape& shape :
-         {ToyShape{}, ToyShape{.layers = 3, .window = 3}, ToyShape{.layers = 1, .heads = 4, .kv_heads = 2}}) {
+    for (const ToyShape& shape : {ToyShape{}, ToyShape{.layers = 3, .window = 3}, ToyShape{.layers = 1, .heads = 4, .kv_heads = 2}}) {
       const OpGraph graph = toy_graph(shape);
       const RewriteResult result = rewritten(graph, on_workers(workers));
       EXPECT_TRUE(verify_graph(result.graph).ok());
@@ -88,16 +87,14 @@ TEST(RewriteGraph, TheNewGraphComputesTheSameAndItsLogSaysWhy) {
   }
 }
 
-// With waits that cost more than all else, what is left of a layer has the shortest chain: every norm is in
-// its readers.
+// With waits that cost more than all else, what is left of a layer has the shortest chain: every norm is in its readers.
 TEST(RewriteGraph, WhereWaitsAreDearNothingStandsBetweenProducts) {
   Part part = default_part(Isa::kX86_64);
   part[Figure::kHop] = 1e6;
   RewriteOptions options = on_workers(2);
   options.part = &part;
   const RewriteResult result = rewritten(toy_graph({.layers = 3, .kv_heads = 3}), options);
-  for (const Op op :
-       {Op::kRmsNorm, Op::kAdd, Op::kGlu, Op::kRope, Op::kLinear, Op::kKvAppend, Op::kAttention}) {
+  for (const Op op : {Op::kRmsNorm, Op::kAdd, Op::kGlu, Op::kRope, Op::kLinear, Op::kKvAppend, Op::kAttention}) {
     EXPECT_EQ(count(result.graph, op), 0u) << op_name(op);
   }
   EXPECT_EQ(count(result.graph, Op::kNormRopeAttention), 3u);
@@ -141,13 +138,7 @@ TEST(RewriteGraph, LayersOfOneFormAreSolvedOnceAndTheLastOneApart) {
 
 // The shape of an 8B model; its products can be cut along k in many ways.
 TEST(RewriteGraph, LayersOfAnEightBillionModelSaturateAndGetCheaper) {
-  const ToyShape shape{.layers = 32,
-                       .hidden = 4096,
-                       .heads = 32,
-                       .kv_heads = 8,
-                       .head_dim = 128,
-                       .ffn = 14336,
-                       .vocab = 128256};
+  const ToyShape shape{.layers = 32, .hidden = 4096, .heads = 32, .kv_heads = 8, .head_dim = 128, .ffn = 14336, .vocab = 128256};
   const OpGraph graph = toy_graph(shape);
   const RewriteResult result = rewritten(graph, on_workers(132));
   const RewriteLog log = log_of(result);
@@ -207,8 +198,7 @@ TEST(RewriteGraph, ARuleThatIsSwitchedOffDoesNotFireAndNoneIsNeededForTheOthers)
     const RewriteResult result = rewritten(graph, options);
     const RewriteLog log = log_of(result);
     EXPECT_EQ(log.disabled_rules, options.disabled_rules);
-    for (const LoggedFiring& firing : log.firings)
-      EXPECT_NE(rule_texts()[firing.rule].name, std::string(rule.name));
+    for (const LoggedFiring& firing : log.firings) EXPECT_NE(rule_texts()[firing.rule].name, std::string(rule.name));
     EXPECT_TRUE(check_rewrite_log(log, result.graph).ok()) << rule.name;
     expect_same_value(graph, result.graph);
   }
@@ -221,8 +211,7 @@ TEST(RewriteGraph, ARuleThatDoesNotExistIsAUsageErrorThatListsThoseThatDo) {
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().error_class, ErrorClass::kUsage);
   EXPECT_NE(result.error().message.find("no rewrite rule named 'norm_linaer'"), std::string::npos);
-  for (const RuleText& rule : rule_texts())
-    EXPECT_NE(result.error().message.find(rule.name), std::string::npos);
+  for (const RuleText& rule : rule_texts()) EXPECT_NE(result.error().message.find(rule.name), std::string::npos);
 }
 
 TEST(RewriteGraph, TheSameGraphGivesTheSameBytes) {
@@ -240,8 +229,7 @@ TEST(RewriteGraph, WhatIsComputedTwiceIsComputedOnceAndWhatNobodyNeedsNotAtAll) 
   const NodeId same = b.add(Op::kEmbed, {table, ids});
   b.add(Op::kSoftCap, {same}, {attribute_bits(2.0f)});
   const NodeId w = b.weight("w", DType::kF32, 16, 8);
-  const NodeId rows =
-      b.add(Op::kGatherRows, {b.add(Op::kAdd, {x, same}), b.step_input(StepColumn::kSampleRows)});
+  const NodeId rows = b.add(Op::kGatherRows, {b.add(Op::kAdd, {x, same}), b.step_input(StepColumn::kSampleRows)});
   const OpGraph graph = b.finish(b.add(Op::kSample, {b.add(Op::kLinear, {rows, w})}), 16, 8, 1, 8).value();
   const RewriteResult result = rewritten(graph);
   EXPECT_EQ(count(result.graph, Op::kEmbed), 1u);
@@ -339,9 +327,7 @@ TEST_F(ReplayTest, AFiringOfAnotherRuleOrOverOtherNodesIsNoInstance) {
       EXPECT_NE(outcome(), "accepted") << f;
       ++tried;
     };
-    refuse([](LoggedFiring& firing) {
-      firing.rule = (firing.rule + 1) % static_cast<uint32_t>(rule_texts().size());
-    });
+    refuse([](LoggedFiring& firing) { firing.rule = (firing.rule + 1) % static_cast<uint32_t>(rule_texts().size()); });
     refuse([](LoggedFiring& firing) { firing.matched.pop_back(); });
     refuse([](LoggedFiring& firing) { firing.right.clear(); });
     refuse([](LoggedFiring& firing) { firing.right[0] = NodeId(firing.right[0].value - 1); });
@@ -360,8 +346,7 @@ TEST_F(ReplayTest, AGraphThatComputesSomethingElseIsRefused) {
   for (Node& node : result_.graph.nodes) {
     if (node.op == Op::kSoftCap) node.attributes[0] = attribute_bits(29.0f);
   }
-  EXPECT_EQ(outcome(),
-            "rewrite log: the firings do not show that the new graph computes what the old one did");
+  EXPECT_EQ(outcome(), "rewrite log: the firings do not show that the new graph computes what the old one did");
 }
 
 TEST_F(ReplayTest, ATermOfAWrongTypeIsRefused) {
