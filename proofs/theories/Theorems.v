@@ -36,7 +36,9 @@ Definition lines_of (s : step) : nat := n_counters (program_at (s_program s)).
 
 (* The places that an access of a step covers. *)
 Definition place_of (s : step) (a : access) (l : location) : bool := covers (s_shape s) (tensors_in s (a_tensor a)) a l.
-Definition looks_at (s : step) (w : list access) (l : location) : bool := existsb (fun a => place_of s a l) w.
+(* Any body may look at the step's inputs (positions, slots), named among its operands or not: only Advance changes them. *)
+Definition step_input (l : location) : bool := match l with ColumnEntry c _ => negb (N.eqb c sampled_column) | _ => false end.
+Definition looks_at (s : step) (w : list access) (l : location) : bool := step_input l || existsb (fun a => place_of s a l) w.
 Definition alters (s : step) (w : list access) (l : location) : bool := existsb (fun a => a_writes a && place_of s a l) w.
 Definition registers (w : nat) (l : location) : bool := match l with Register v _ => w =? v | _ => false end.
 
@@ -101,8 +103,8 @@ Lemma sync_checked : forall s, allowed s ->
 Proof. intros s A. pose proof (step_checked s A) as K. unfold check_step in K. rewrite !andb_true_iff in K. tauto. Qed.
 
 Lemma memory_checked : forall s, allowed s ->
-  check_memory (cert_of s) (tensors_in s) (most_rows (program_at (s_program s)))
-    (step_tiles (tiles_of s 1) (tiles_of s 2)) (h_uses (hint_of s)) (sharing_pairs (program_at (s_program s))) (code_of s) = true.
+  check_memory (b_workers b) (cert_of s) (tensors_in s) (most_rows (program_at (s_program s)))
+    (step_tiles (tiles_of s 1) (tiles_of s 2)) (h_uses (hint_of s)) (h_floor (hint_of s)) (sharing_pairs (program_at (s_program s))) (code_of s) = true.
 Proof. intros s A. pose proof (step_checked s A) as K. unfold check_step in K. rewrite !andb_true_iff in K. tauto. Qed.
 
 Lemma step_certified : forall s, allowed s ->
@@ -189,6 +191,20 @@ Proof.
   intros s i A. destruct (tensor_is_ok s i A) as [->|T]; [reflexivity|]. unfold tensor_ok in T. rewrite !andb_true_iff in T. tauto.
 Qed.
 
+Lemma nobody_alters_inputs : forall s, allowed s -> forall w p x l, at_ (code_of s) w p = Some (Work x) -> alters s x l = true ->
+  step_input l = false.
+Proof.
+  intros s A w p x l At H. unfold alters in H. apply existsb_exists in H. destruct H as (a & I & H). apply andb_true_iff in H.
+  destruct H as [Wr P]. destruct l as [ad|gr la ce co|c ro|u n]; try reflexivity. cbn.
+  unfold place_of, covers in P. destruct (t_space (tensors_in s (a_tensor a))) eqn:S; try discriminate.
+  rewrite !andb_true_iff in P. destruct P as [[P _] _]. apply N.eqb_eq in P. rewrite P.
+  destruct (N.eqb (t_offset (tensors_in s (a_tensor a))) sampled_column) eqn:O; [reflexivity|exfalso].
+  assert (T : In (w, p, a) (touches_of (code_of s) (a_tensor a))) by (apply touches_of_all; split; [reflexivity|exists x; auto]).
+  assert (N : touches_of (code_of s) (a_tensor a) <> []) by (intro Q; rewrite Q in T; destruct T).
+  pose proof (tensor_checked _ _ _ _ _ _ _ _ _ (memory_checked s A) _ N) as K. unfold check_tensor, is_output in K. rewrite S, O in K.
+  rewrite forallb_forall in K. specialize (K _ T). unfold reads_it in K. cbn in K. rewrite Wr in K. discriminate.
+Qed.
+
 (* Where two works of a step may meet, one comes after the other. *)
 Lemma step_race_free : forall s, allowed s -> forall w p x v q y, w < b_workers b -> v < b_workers b -> w <> v ->
   at_ (code_of s) w p = Some (Work x) -> at_ (code_of s) v q = Some (Work y) ->
@@ -197,14 +213,19 @@ Lemma step_race_free : forall s, allowed s -> forall w p x v q y, w < b_workers 
 Proof.
   intros s A w p x v q y W V N Ax Ay (l & C).
   assert (D : exists a a', In a x /\ In a' y /\ place_of s a l = true /\ place_of s a' l = true /\ a_writes a || a_writes a' = true).
-  { destruct C as [[C1 C2]|[C1 C2]]; unfold alters, looks_at in C1, C2; apply existsb_exists in C1, C2;
+  { assert (C' : (alters s x l = true /\ existsb (fun a => place_of s a l) y = true) \/
+                 (existsb (fun a => place_of s a l) x = true /\ alters s y l = true)).
+    { unfold looks_at in C. destruct C as [[C1 C2]|[C1 C2]]; [left|right].
+      - rewrite (nobody_alters_inputs s A _ _ _ _ Ax C1) in C2. auto.
+      - rewrite (nobody_alters_inputs s A _ _ _ _ Ay C2) in C1. auto. }
+    clear C. destruct C' as [[C1 C2]|[C1 C2]]; unfold alters in C1, C2; apply existsb_exists in C1, C2;
       destruct C1 as (a & I & C1), C2 as (a' & I' & C2); exists a, a'.
     - apply andb_true_iff in C1. destruct C1 as [Wr C1]. rewrite Wr. auto.
     - apply andb_true_iff in C2. destruct C2 as [Wr C2]. rewrite Wr, orb_true_r. auto. }
   destruct D as (a & a' & I & I' & P & P' & Wr).
   destruct (covers_meet (s_shape s) _ (step_is_legal s A) _ _ a a' l (tensor_holds s _ A) (tensor_holds s _ A) P P') as [Sh M].
   apply (meeting_accesses_ordered (b_workers b) (cert_of s) (tensors_in s) (most_rows (program_at (s_program s)))
-           (step_tiles (tiles_of s 1) (tiles_of s 2)) (h_uses (hint_of s)) (sharing_pairs (program_at (s_program s))) (lines_of s) (code_of s)
+           (step_tiles (tiles_of s 1) (tiles_of s 2)) (h_uses (hint_of s)) (h_floor (hint_of s)) (sharing_pairs (program_at (s_program s))) (lines_of s) (code_of s)
            (sync_checked s A) (memory_checked s A) (sharing_complete s A) w p a v q a'); auto.
   - apply touches_of_all. split; [reflexivity|]. exists x. auto.
   - apply touches_of_all. split; [reflexivity|]. exists y. auto.
@@ -248,10 +269,10 @@ Proof.
     (fun e => c_rank (cert_of (steps e))) (fun e => c_end_worker (cert_of (steps e))) (fun e => c_end_place (cert_of (steps e)))
     certs location value (fun e => looks_at (steps e)) (fun e => alters (steps e))) with (own := registers).
   - intros e x l H. unfold alters, looks_at in *. apply existsb_exists in H. destruct H as (a & I & H).
-    apply andb_true_iff in H. apply existsb_exists. exists a. tauto.
+    apply andb_true_iff in H. apply orb_true_iff. right. apply existsb_exists. exists a. tauto.
   - intros e w p x v q y W V N Ax Ay C. exact (step_race_free (steps e) (all_allowed e) w p x v q y W V N Ax Ay C).
   - intros w v [ad|gr la ce co|co ro|u n] H H'; try discriminate. cbn in *. apply Nat.eqb_eq in H, H'. congruence.
-  - intros e w x [ad|gr la ce co|co ro|u n] H; try discriminate. unfold looks_at.
+  - intros e w x [ad|gr la ce co|co ro|u n] H; try discriminate. unfold looks_at. cbn [step_input orb].
     induction x as [|a x IH]; [reflexivity|]. cbn. rewrite IH. unfold place_of, covers. now destruct (t_space (tensors_in (steps e) (a_tensor a))).
   - exact bodies_change.
   - exact bodies_look.
@@ -270,8 +291,8 @@ Proof.
   intros e w p a v q a' b1 b2 W V A1 I1 R A2 I2 Wr E O Rm Cm t s Rn D St P.
   pose proof (fine_runs _ _ _ _ _ _ _ _ _ _ certs t s Rn) as F.
   assert (B : before (c_know (cert_of (steps e))) v q w p).
-  { apply (read_after_write (cert_of (steps e)) (tensors_in (steps e)) (most_rows (program_at (s_program (steps e))))
-      (step_tiles (tiles_of (steps e) 1) (tiles_of (steps e) 2)) (h_uses (hint_of (steps e))) (sharing_pairs (program_at (s_program (steps e)))) (code_of (steps e))
+  { apply (read_after_write (b_workers b) (cert_of (steps e)) (tensors_in (steps e)) (most_rows (program_at (s_program (steps e))))
+      (step_tiles (tiles_of (steps e) 1) (tiles_of (steps e) 2)) (h_uses (hint_of (steps e))) (h_floor (hint_of (steps e))) (sharing_pairs (program_at (s_program (steps e)))) (code_of (steps e))
       (memory_checked _ (all_allowed e)) (a_tensor a) w p a v q a'); auto.
     - apply touches_of_all. split; [reflexivity|]. exists b1. auto.
     - apply touches_of_all. split; [now symmetry|]. exists b2. auto. }
@@ -291,8 +312,8 @@ Theorem accepted_made_once : forall e t x r col, In x (touches_of (code_of (step
       in_columns (snd z) col = true -> z = y.
 Proof.
   intros e t x r col I O R C.
-  exact (made_once (cert_of (steps e)) (tensors_in (steps e)) (most_rows (program_at (s_program (steps e))))
-    _ (h_uses (hint_of (steps e))) (sharing_pairs (program_at (s_program (steps e)))) (code_of (steps e)) (memory_checked _ (all_allowed e)) t x r col I O R C).
+  exact (made_once (b_workers b) (cert_of (steps e)) (tensors_in (steps e)) (most_rows (program_at (s_program (steps e))))
+    _ (h_uses (hint_of (steps e))) (h_floor (hint_of (steps e))) (sharing_pairs (program_at (s_program (steps e)))) (code_of (steps e)) (memory_checked _ (all_allowed e)) t x r col I O R C).
 Qed.
 
 (* (d) Every byte of the arena that an access covers is a byte of its tensor, and the tensor lies in the arena. *)
@@ -361,7 +382,7 @@ Proof.
   - repeat split; auto. rewrite Y3. exact In_r.
   - intros z (Z1 & Z2 & Z3 & Z4). apply Only; auto.
     pose proof (memory_checked _ A) as K.
-    destruct (output_checked _ _ _ _ _ _ _ K t z Z1 O) as (Co & _). unfold check_output in Co. rewrite !andb_true_iff in Co.
+    destruct (output_checked _ _ _ _ _ _ _ _ _ K t z Z1 O) as (Co & _). unfold check_output in Co. rewrite !andb_true_iff in Co.
     destruct Co as [[_ Co] _]. rewrite forallb_forall in Co.
     assert (Zi : In z (filter writes_it (touches_of (code_of (steps e)) t))) by (apply filter_In; auto).
     specialize (Co _ Zi). destruct (a_rows (snd z)) as [r'|]; [|discriminate]. f_equal.

@@ -49,7 +49,7 @@ TEST(Predictions, ThatAreNoGridsAreRefused) {
   const std::string good = record_of(two_grids());
   for (const auto& [from, to] :
        {std::pair("[1E1,2E1,4E1,6E1]", "[1E1]"), std::pair("\"samples\":true", "\"samples\":1"),
-        std::pair("[0,1E2]", "[1E2,0]"), std::pair("1E3", "-1E3"), std::pair("\"rows\"", "\"row\"")}) {
+        std::pair("[0E0,1E2]", "[1E2,0E0]"), std::pair("1E3", "-1E3"), std::pair("\"rows\"", "\"row\"")}) {
     std::string bad = good;
     const size_t at = bad.find(from);
     ASSERT_NE(at, std::string::npos) << from << " in " << bad;

@@ -100,9 +100,7 @@ class Gatherer {
       case Op::kAdvance:
         break;
       case Op::kEmbed:
-        rows(RowBody::kCopy, output_);
-        break;
-      case Op::kGatherRows:
+      case Op::kGatherRows:  // not the rows of what they pick from
         rows_ = rows_of(output_), rows(RowBody::kCopy, output_);
         break;
       case Op::kScale:

@@ -133,6 +133,14 @@ TEST(Cost, OfAProductIsTheRoofline) {
   EXPECT_NEAR(time(4, 1e3), 8e6 / 40, 1) << "four rows compute eight million operations";
 }
 
+TEST(Cost, OfAnEmbeddingIsThatOfTheRowsPicked) {
+  const std::vector<ValueType> in = {stored(262144, 640), {DType::kU32, {Rows::kTokens, 1, 1}}};
+  const Load load = op_load(Op::kEmbed, in, activation(640), {}, {3, 1, 0, 1});
+  const RowWork& work = load.row_wise[static_cast<size_t>(RowBody::kCopy)];
+  EXPECT_EQ(work.runs.value, 3);
+  EXPECT_EQ(work.elements.value, 3 * 640);
+}
+
 TEST(Cost, SharesAddUp) {
   const Part part = default_part(Isa::kX86_64);
   Load load = random_load();

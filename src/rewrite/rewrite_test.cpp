@@ -108,6 +108,7 @@ TEST(RewriteGraph, WhereWaitsAreFreeANormThatManyReadStands) {
   Part part = default_part(Isa::kX86_64);
   part[Figure::kHop] = 1e-3;
   part[Figure::kPacket] = 1e-3;
+  part[Figure::kTransfer] = 1e9;
   RewriteOptions options = on_workers(2);
   options.part = &part;
   const RewriteResult result = rewritten(toy_graph({.layers = 3}), options);

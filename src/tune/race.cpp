@@ -82,6 +82,11 @@ Result<double> Racer::run() {
   return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 }
 
+void Racer::finish() {
+  for (const uint32_t slot : slots_) engine_->close_slot(slot);
+  slots_.clear();
+}
+
 Result<std::vector<float>> Racer::logits() {
   PLOW_TRY(StepResult result, step(true));
   return std::move(result.logits);

@@ -24,6 +24,8 @@ class Racer {
 
   // The work once; nanoseconds by the wall clock.
   Result<double> run();
+  // Gives its slots back. Nothing can be run after it.
+  void finish();
   // The work once with its logits, for comparing bits.
   Result<std::vector<float>> logits();
 
