@@ -1,7 +1,7 @@
 // plowc: checkpoint -> bundle, and what is in a bundle. Only the command line is here.
 #include "console/command_line.h"
-#include "cost/part.h"
 #include "console/host.h"
+#include "cost/part.h"
 #include "plowc/compile_command.h"
 #include "plowc/explain_command.h"
 #include "plowc/tune_command.h"
@@ -84,7 +84,8 @@ void add_compile_options(CLI::App& app, Arguments& a) {
       ->check(CLI::Range(1u, 65535u))
       ->capture_default_str();
   a.compile.n_workers = 0;
-  app.add_option("--workers", a.compile.n_workers, "Cores or multiprocessors that run packets [all that this process may use; an H200's for sm_90a]")
+  app.add_option("--workers", a.compile.n_workers,
+                 "Cores or multiprocessors that run packets [all that this process may use, or of the GPU]")
       ->check(CLI::Range(1u, 65535u));
   app.add_option("--kv-dtype", a.kv_dtype, "Type of keys and values in the cache")
       ->check(CLI::IsMember({"f32", "bf16"}))

@@ -139,6 +139,8 @@ void add_bench(CLI::App& app, Arguments& a, Commands& commands) {
   commands.decode->add_option("--steps", a.bench.steps, "Steps of a repeat")
       ->check(CLI::Range(1u, kMost))
       ->capture_default_str();
+  commands.decode->add_flag("--random-weights", a.engine.random_weights,
+                            "Make weights on the GPU instead of reading the bundle's");
   commands.prefill = commands.bench->add_subcommand("prefill", "Tokens a second of a prompt");
   add_bench_options(commands.prefill, a);
   commands.bench->footer(

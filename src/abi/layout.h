@@ -1,10 +1,11 @@
-// Where the elements of a matrix in Layout::kAtoms8x128 lie; for packers, checkers and device bodies alike. It does not depend on how many
-// workers there are.
+// Where the elements of a matrix in Layout::kAtoms8x128 lie; for packers, checkers and device bodies alike.
+// It does not depend on how many workers there are.
 //
-// An atom is 8 rows x 128 bytes of columns, 1 KiB: row r's 16-byte unit u lies at 128 r + 16 (u ^ r). (That is the operand tile that Hopper's wgmma
-// calls the 128-byte swizzle, and eight rows' equal units lie in eight different groups of shared memory's banks.) A chunk is 8 rows of consecutive
-// atoms: as many as the largest divisor of a row's atoms that is at most 16. The matrix is [chunk of columns][tile of 8 rows][chunk]. Rows and
-// columns are padded with zeros to whole atoms.
+// An atom is 8 rows x 128 bytes of columns, 1 KiB: row r's 16-byte unit u lies at 128 r + 16 (u ^ r). (That
+// is the operand tile that Hopper's wgmma calls the 128-byte swizzle, and eight rows' equal units lie in
+// eight different groups of shared memory's banks.) A chunk is 8 rows of consecutive atoms: as many as the
+// largest divisor of a row's atoms that is at most 16. The matrix is [chunk of columns][tile of 8
+// rows][chunk]. Rows and columns are padded with zeros to whole atoms.
 #pragma once
 
 #include <stdint.h>
@@ -25,13 +26,16 @@ struct AtomShape {
   constexpr uint64_t chunk_bytes() const { return uint64_t{chunk_atoms} * kAtomBytes; }
   constexpr uint64_t bytes() const { return uint64_t{chunks} * row_tiles * chunk_bytes(); }
   // Of the chunk of columns `chunk` of row tile `tile`.
-  constexpr uint64_t chunk_offset(uint32_t chunk, uint32_t tile) const { return (uint64_t{chunk} * row_tiles + tile) * chunk_bytes(); }
+  constexpr uint64_t chunk_offset(uint32_t chunk, uint32_t tile) const {
+    return (uint64_t{chunk} * row_tiles + tile) * chunk_bytes();
+  }
   // Of byte `byte` of row `row`.
   constexpr uint64_t offset(uint32_t row, uint64_t byte) const {
     const uint64_t atom = byte / kAtomRowBytes;
     const uint32_t r = row % kAtomRows, unit = static_cast<uint32_t>(byte % kAtomRowBytes) / kAtomUnitBytes;
-    return chunk_offset(static_cast<uint32_t>(atom / chunk_atoms), row / kAtomRows) + atom % chunk_atoms * kAtomBytes + r * kAtomRowBytes +
-           (unit ^ r) * kAtomUnitBytes + byte % kAtomUnitBytes;
+    return chunk_offset(static_cast<uint32_t>(atom / chunk_atoms), row / kAtomRows) +
+           atom % chunk_atoms * kAtomBytes + r * kAtomRowBytes + (unit ^ r) * kAtomUnitBytes +
+           byte % kAtomUnitBytes;
   }
 };
 

@@ -19,8 +19,9 @@ struct StepRun {
 };
 
 // Waits for all that row tile `row_tile` of the packet needs. A wait without a band that was met for the
-// first row tile holds for all. The team's threads share the counters out, so that many take no longer than one;
-// even where there is none the team must settle between two packets: the one may read what the other's threads wrote.
+// first row tile holds for all. The team's threads share the counters out, so that many take no longer than
+// one; even where there is none the team must settle between two packets: the one may read what the other's
+// threads wrote.
 template <class I>
 PLOW_DEVICE bool wait_packet(StepRun& run, const Packet& packet, uint32_t index, uint32_t row_tile) {
   bool met = true;
@@ -96,8 +97,7 @@ PLOW_DEVICE bool run_steps(Worker& worker) {
     worker.previous_counters = program.n_counters;
     if (k + 1 == n_steps) break;  // the host waits for this step itself
     const Fault fault{worker.index, lists.n_packets, Fault::kDoneWord, 0, epoch, epoch};
-    const bool done =
-        I::thread() != 0 || wait_word<I>(device, &device.control->done, fault, run.stream);
+    const bool done = I::thread() != 0 || wait_word<I>(device, &device.control->done, fault, run.stream);
     if (!I::all(done)) return false;
   }
   return true;

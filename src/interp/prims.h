@@ -41,9 +41,10 @@ concept HasClock = requires {
 // A worker is one thread on a CPU and a team of threads on a GPU, which run the loop together.
 template <class I>
 concept HasTeam = requires(uint32_t value) {
-  I::thread();      // -> uint32_t: 0 .. n_threads() - 1
-  I::n_threads();   // -> uint32_t
-  I::settle();      // returns when every thread of the team has come here; what they wrote before is seen by all after
+  I::thread();     // -> uint32_t: 0 .. n_threads() - 1
+  I::n_threads();  // -> uint32_t
+  I::settle();  // returns when every thread of the team has come here; what they wrote before is seen by all
+                // after
   I::agree(value);  // -> uint32_t: settle(), and the value that thread 0 gave
   I::all(true);     // -> bool: settle(), and whether all gave true
 };
@@ -120,7 +121,8 @@ template <class I>
 concept IsWorker = HasCounters<I> && HasSpin<I> && HasClock<I> && HasTeam<I>;
 
 template <class I>
-concept IsIsa = IsWorker<I> && HasPrefetch<I> && HasVectors<I> && HasNarrowLoads<I> && HasScalarMath<I> && requires {
+concept IsIsa =
+    IsWorker<I> && HasPrefetch<I> && HasVectors<I> && HasNarrowLoads<I> && HasScalarMath<I> && requires {
   I::kRowBlock;      // rows of activations that a register-blocked loop takes at once
   I::kAccumulators;  // Vecs that such a loop may sum in when it takes several row groups at once
 };

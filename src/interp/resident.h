@@ -1,5 +1,5 @@
-// The kernel that stays on a GPU: it is launched once and serves steps from a mailbox in host memory until it is
-// told to stop or nothing was asked of it for a while. Host and device code both read this.
+// The kernel that stays on a GPU: it is launched once and serves steps from a mailbox in host memory until it
+// is told to stop or nothing was asked of it for a while. Host and device code both read this.
 //
 // Worker 0 hears the bell: it copies the descriptor and its arrays from host memory, so that no other worker
 // ever reads across the bus, lets the others go, and when all are back writes tokens and outcome to the host.
@@ -11,8 +11,8 @@ namespace plow {
 
 // Memory of the host that the device sees, one line a direction.
 struct Mailbox {
-  alignas(kCounterLineBytes) uint32_t bell;  // host: how many calls there were; grows by one a call
-  uint32_t stop;                             // host: not 0: the kernel ends
+  alignas(kCounterLineBytes) uint32_t bell;    // host: how many calls there were; grows by one a call
+  uint32_t stop;                               // host: not 0: the kernel ends
   alignas(kCounterLineBytes) uint32_t served;  // device: the last call whose outcome is below
   uint32_t aborted;                            // it was given up, as `fault` says
   Fault fault;
@@ -24,17 +24,17 @@ struct Mailbox {
 struct Resident {
   Device device;
   Mailbox* mailbox;
-  uint32_t* go;                // device: the call that workers may begin
-  uint32_t* back;              // device: workers that are back, over all calls of this launch
-  uint32_t first_call;         // the bell before this launch's first call
+  uint32_t* go;         // device: the call that workers may begin
+  uint32_t* back;       // device: workers that are back, over all calls of this launch
+  uint32_t first_call;  // the bell before this launch's first call
   uint32_t n_kv_groups;
-  uint32_t* const* tables;     // by KV group, as device.step->block_tables, to be written
-  Span* spans;                 // likewise
+  uint32_t* const* tables;  // by KV group, as device.step->block_tables, to be written
+  Span* spans;              // likewise
   uint32_t *row_slots, *sample_rows;
   SamplingParams* sampling;
-  unsigned char* scratch;      // scratch_stride bytes a worker
+  unsigned char* scratch;  // scratch_stride bytes a worker
   uint64_t scratch_stride;
-  uint64_t idle_ns;            // after which the kernel ends by itself
+  uint64_t idle_ns;  // after which the kernel ends by itself
 };
 
 namespace dev {

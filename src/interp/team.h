@@ -1,6 +1,6 @@
-// What bodies are written in where a worker is a team of threads (a block of a GPU): waves of 32 or 64 lanes that run
-// together, and memory that the team shares. `B` is a type of static functions; its Vec is one float, so the
-// functions of vector_math.h work on a lane's value.
+// What bodies are written in where a worker is a team of threads (a block of a GPU): waves of 32 or 64 lanes
+// that run together, and memory that the team shares. `B` is a type of static functions; its Vec is one
+// float, so the functions of vector_math.h work on a lane's value.
 #pragma once
 
 #include "interp/packet_view.h"
@@ -32,7 +32,7 @@ concept HasLaneMath = requires(float x, bool m) {
 // Lanes of a wave see each other's values. Every lane of the wave must call.
 template <class B>
 concept HasLanes = requires(float f, double d, uint32_t u, uint32_t mask) {
-  B::kLanes;            // 32 or 64
+  B::kLanes;             // 32 or 64
   B::lane_xor(f, mask);  // -> the value of lane ^ mask; mask < kLanes
   B::lane_xor(d, mask);
   B::lane_xor(u, mask);
@@ -47,7 +47,10 @@ concept HasTeamWords = requires(uint32_t* word, uint32_t value) {
 };
 
 template <class B>
-concept IsTeam = IsWorker<B> && HasLaneMath<B> && HasLanes<B> && HasTeamWords<B> && HasScalarMath<B> && requires { B::trap(); };
+concept IsTeam =
+    IsWorker<B> && HasLaneMath<B> && HasLanes<B> && HasTeamWords<B> && HasScalarMath<B> && requires {
+  B::trap();
+};
 
 template <class B>
 PLOW_DEVICE uint32_t lane() {
@@ -85,8 +88,8 @@ PLOW_DEVICE T reduce_lanes(T value, uint32_t width, const Op& op) {
 // Bytes of the team's memory that reductions use: a value a wave.
 constexpr uint32_t kReduceBytes = 512;
 
-// `op` over the whole team, waves in ascending order; every thread gets the result. `shared` is kReduceBytes of
-// the team's memory that nothing else uses.
+// `op` over the whole team, waves in ascending order; every thread gets the result. `shared` is kReduceBytes
+// of the team's memory that nothing else uses.
 template <class B, class T, class Op>
 PLOW_DEVICE T reduce_team(T value, const Op& op, unsigned char* shared) {
   T* of_wave = reinterpret_cast<T*>(shared);

@@ -1,5 +1,6 @@
-// The device bodies of workers that are teams of threads, by operator number: what the interpreter's loop calls on
-// GPUs. PLOW_TEAM_BODY lists the operators that have one; loading refuses a bundle with others, by name.
+// The device bodies of workers that are teams of threads, by operator number: what the interpreter's loop
+// calls on GPUs. PLOW_TEAM_BODY lists the operators that have one; loading refuses a bundle with others, by
+// name.
 #pragma once
 
 #include "ops/add/team_body.h"

@@ -8,8 +8,8 @@ namespace plow {
 Status CpuDevice::allocate(const DevicePlan& plan) {
   const BundleFile& bundle = *plan.bundle;
   const MemoryPlan memory = plan_memory(bundle, plan.slots, plan.context);
-  scratch_stride_ =
-      (uint64_t{bundle.header().scratch_bytes} + kCounterLineBytes - 1) / kCounterLineBytes * kCounterLineBytes;
+  scratch_stride_ = (uint64_t{bundle.header().scratch_bytes} + kCounterLineBytes - 1) / kCounterLineBytes *
+                    kCounterLineBytes;
   PLOW_TRY(arena_, DeviceMemory::allocate(memory.arena, "activations"));
   PLOW_TRY(counters_, DeviceMemory::allocate(memory.counters, "counters"));
   PLOW_TRY(scratch_, DeviceMemory::allocate(scratch_stride_ * bundle.header().n_workers, "scratch"));

@@ -197,7 +197,8 @@ struct EngineStep {
     result.logits.resize(size_t{n_samples} * logits.cols);
     for (uint32_t s = 0; s < n_samples; ++s) {
       const std::span row(result.logits.data() + size_t{s} * logits.cols, logits.cols);
-      PLOW_TRY_STATUS(state.device->read_arena(logits.offset + size_t{s} * logits.row_stride, std::as_writable_bytes(row)));
+      PLOW_TRY_STATUS(state.device->read_arena(logits.offset + size_t{s} * logits.row_stride,
+                                               std::as_writable_bytes(row)));
     }
     return {};
   }

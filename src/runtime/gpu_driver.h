@@ -1,5 +1,5 @@
-// What the runtime needs of one GPU: memory, copies, and one kernel that stays. Behind it is a vendor's driver, found at run time; tests put
-// an emulated GPU there.
+// What the runtime needs of one GPU: memory, copies, and one kernel that stays. Behind it is a vendor's
+// driver, found at run time; tests put an emulated GPU there.
 #pragma once
 
 #include "base/error.h"
@@ -23,7 +23,8 @@ class GpuDriver {
 
   virtual const GpuFacts& facts() const = 0;
 
-  // Memory of the device, zeroed, at least 256-byte aligned; freed with the driver. Errors (kDoesNotFit): `what` names it.
+  // Memory of the device, zeroed, at least 256-byte aligned; freed with the driver. Errors (kDoesNotFit):
+  // `what` names it.
   virtual Result<unsigned char*> allocate(uint64_t bytes, const char* what) = 0;
   // Memory of the host, zeroed, that the device sees at the same address.
   virtual Result<unsigned char*> allocate_host(uint64_t bytes, const char* what) = 0;
@@ -33,12 +34,15 @@ class GpuDriver {
   virtual Status download(void* to, const unsigned char* from, uint64_t bytes) = 0;
   virtual Status zero(unsigned char* to, uint64_t bytes) = 0;
 
-  // `n` values of bf16 or f32, uniform in (-bound, bound), from a seed: weights to measure with. REQUIRES that no kernel runs.
+  // `n` values of bf16 or f32, uniform in (-bound, bound), from a seed: weights to measure with. REQUIRES
+  // that no kernel runs.
   virtual Status fill_random(unsigned char* to, uint64_t n, DType dtype, float bound, uint64_t seed) = 0;
-  // Bytes a second at which all multiprocessors read `bytes` bytes of memory, median of several. REQUIRES that no kernel runs.
+  // Bytes a second at which all multiprocessors read `bytes` bytes of memory, median of several. REQUIRES
+  // that no kernel runs.
   virtual Result<double> read_bandwidth(const unsigned char* from, uint64_t bytes) = 0;
 
-  // Starts the resident kernel with facts().n_workers workers. REQUIRES that none runs. `resident` is device memory.
+  // Starts the resident kernel with facts().n_workers workers. REQUIRES that none runs. `resident` is device
+  // memory.
   virtual Status launch(const Resident* resident) = 0;
   // Whether the kernel has not ended. Errors (kDevice): it died, and the device's memory with it.
   virtual Result<bool> running() = 0;

@@ -19,7 +19,8 @@ namespace {
 
 Status check_header(const BundleHeader& header, const EngineOptions& options) {
   if (options.threads != 0 && header.isa != Isa::kX86_64) {
-    return usage_error(fmt::format("The bundle is for {}, whose workers are no threads. Leave --threads out.", isa_name(header.isa)));
+    return usage_error(fmt::format("The bundle is for {}, whose workers are no threads. Leave --threads out.",
+                                   isa_name(header.isa)));
   }
   if (options.threads != 0 && options.threads != header.n_workers) {
     return usage_error(
@@ -87,8 +88,9 @@ Status check_kv_groups(std::span<const KvGroup> groups, Isa isa) {
   const uint32_t needed = isa == Isa::kX86_64 ? x86_64::kKvBlockTokens : nvidia::kKvBlockTokens;
   for (size_t g = 0; g < groups.size(); ++g) {
     if (groups[g].block_tokens == needed) continue;
-    return input_error(fmt::format("KV group {} has blocks of {} positions; {} needs {}. Compile the bundle again.", g,
-                                   groups[g].block_tokens, isa_name(isa), needed));
+    return input_error(
+        fmt::format("KV group {} has blocks of {} positions; {} needs {}. Compile the bundle again.", g,
+                    groups[g].block_tokens, isa_name(isa), needed));
   }
   return {};
 }
@@ -108,11 +110,14 @@ std::optional<uint32_t> cuda_ordinal(std::string_view device) {
 Status check_device(const std::string& device, Isa isa) {
   if (device.empty()) return {};
   const bool gpu = cuda_ordinal(device).has_value();
-  if (!gpu && device != "cpu") return usage_error(fmt::format("'{}' is no device; choose cpu or cuda:N, N from 0 on.", device));
+  if (!gpu && device != "cpu")
+    return usage_error(fmt::format("'{}' is no device; choose cpu or cuda:N, N from 0 on.", device));
   if (gpu == (isa != Isa::kX86_64)) return {};
-  return usage_error(fmt::format("The bundle is for {}, and {} does not run that. Compile it for the device with plowc --arch, or choose another "
-                                 "--device.",
-                                 isa_name(isa), device));
+  return usage_error(
+      fmt::format("The bundle is for {}, and {} does not run that. Compile it for the device with plowc "
+                  "--arch, or choose another "
+                  "--device.",
+                  isa_name(isa), device));
 }
 
 }  // namespace
@@ -126,8 +131,10 @@ struct EngineLoader {
     const Isa isa = state.bundle.header().isa;
     PLOW_TRY_STATUS(check_device(options.device, isa));
     PLOW_TRY_STATUS(check_header(state.bundle.header(), options));
-    if (options.random_weights && isa == Isa::kX86_64) return usage_error("Random weights are made by a GPU; the bundle is for the CPU.");
-    if (!options.random_weights) PLOW_TRY_STATUS(check_tape(state.bundle.header(), state.tape, options.verify_tape));
+    if (options.random_weights && isa == Isa::kX86_64)
+      return usage_error("Random weights are made by a GPU; the bundle is for the CPU.");
+    if (!options.random_weights)
+      PLOW_TRY_STATUS(check_tape(state.bundle.header(), state.tape, options.verify_tape));
     PLOW_TRY_STATUS(check_kv_groups(state.bundle.kv_groups(), isa));
     for (uint32_t i = 0; i < state.bundle.programs().size(); ++i)
       PLOW_TRY_STATUS(check_program(state.bundle, i));

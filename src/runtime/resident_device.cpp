@@ -23,7 +23,8 @@ uint32_t load_word(const uint32_t& word) { return __atomic_load_n(&word, __ATOMI
 void store_word(uint32_t& word, uint32_t value) { __atomic_store_n(&word, value, __ATOMIC_RELEASE); }
 
 // Lines of the device's words.
-constexpr uint64_t kControlBytes = (sizeof(Control) + kCounterLineBytes - 1) / kCounterLineBytes * kCounterLineBytes;
+constexpr uint64_t kControlBytes =
+    (sizeof(Control) + kCounterLineBytes - 1) / kCounterLineBytes * kCounterLineBytes;
 constexpr uint64_t kWordBytes = kControlBytes + 2 * kCounterLineBytes;
 
 template <class T>
@@ -34,25 +35,28 @@ Result<T*> device_array(GpuDriver& driver, uint64_t count, const char* what) {
 
 template <class T>
 Result<T*> host_array(GpuDriver& driver, uint64_t count) {
-  PLOW_TRY(unsigned char* at, driver.allocate_host(std::max<uint64_t>(count, 1) * sizeof(T), "a step's arrays"));
+  PLOW_TRY(unsigned char* at,
+           driver.allocate_host(std::max<uint64_t>(count, 1) * sizeof(T), "a step's arrays"));
   return reinterpret_cast<T*>(at);
 }
 
 template <class T>
 Result<T*> uploaded(GpuDriver& driver, std::span<const T> from, const char* what) {
-  PLOW_TRY(T* at, device_array<T>(driver, from.size(), what));
-  if (!from.empty()) PLOW_TRY_STATUS(driver.upload(reinterpret_cast<unsigned char*>(at), from.data(), from.size_bytes()));
+  PLOW_TRY(T * at, device_array<T>(driver, from.size(), what));
+  if (!from.empty())
+    PLOW_TRY_STATUS(driver.upload(reinterpret_cast<unsigned char*>(at), from.data(), from.size_bytes()));
   return at;
 }
 
 Status check_target(const BundleHeader& header, const GpuFacts& gpu) {
   if (header.isa != gpu.isa) {
-    return device_error(fmt::format("The bundle is for {}, and {} runs {}. Compile it with --arch {}.", isa_name(header.isa), gpu.name,
-                                    isa_name(gpu.isa), isa_name(gpu.isa)));
+    return device_error(fmt::format("The bundle is for {}, and {} runs {}. Compile it with --arch {}.",
+                                    isa_name(header.isa), gpu.name, isa_name(gpu.isa), isa_name(gpu.isa)));
   }
   if (header.n_workers != gpu.n_workers) {
     return device_error(
-        fmt::format("The bundle is scheduled for {} workers, and {} has {} multiprocessors. Compile it with --workers {}.",
+        fmt::format("The bundle is scheduled for {} workers, and {} has {} multiprocessors. Compile it with "
+                    "--workers {}.",
                     header.n_workers, gpu.name, gpu.n_workers, gpu.n_workers));
   }
   return {};
@@ -70,8 +74,8 @@ Status ResidentDevice::upload_tape(std::span<const std::byte> tape) {
   return {};
 }
 
-// Weights of a bundle that has none: matrices so that products keep the size of their inputs, gains and biases of 1, frequencies of base 10,000.
-// For measuring.
+// Weights of a bundle that has none: matrices so that products keep the size of their inputs, gains and
+// biases of 1, frequencies of base 10,000. For measuring.
 Status ResidentDevice::make_random_tape() {
   const uint64_t bytes = bundle_->header().tape_bytes;
   PLOW_TRY(unsigned char* at, driver_->allocate(bytes, "the weights"));
@@ -81,7 +85,8 @@ Status ResidentDevice::make_random_tape() {
       const uint64_t element = dtype_bytes(tensor.dtype);
       if (tensor.layout == Layout::kAtoms8x128) {
         const float bound = std::sqrt(3.0f / static_cast<float>(tensor.cols));
-        PLOW_TRY_STATUS(driver_->fill_random(at + tensor.offset, tensor.bytes / element, tensor.dtype, bound, tensor.offset + 1));
+        PLOW_TRY_STATUS(driver_->fill_random(at + tensor.offset, tensor.bytes / element, tensor.dtype, bound,
+                                             tensor.offset + 1));
         continue;
       }
       std::vector<std::byte> values(tensor.bytes);
@@ -133,7 +138,8 @@ Status ResidentDevice::allocate(const DevicePlan& plan) {
   PLOW_TRY(device.counters, driver_->allocate(counter_bytes_, "counters"));
   resident_.scratch_stride =
       (uint64_t{header.scratch_bytes} + kCounterLineBytes - 1) / kCounterLineBytes * kCounterLineBytes;
-  PLOW_TRY(resident_.scratch, driver_->allocate(std::max<uint64_t>(resident_.scratch_stride, 1) * header.n_workers, "scratch"));
+  PLOW_TRY(resident_.scratch,
+           driver_->allocate(std::max<uint64_t>(resident_.scratch_stride, 1) * header.n_workers, "scratch"));
   std::vector<unsigned char*> pools;
   for (size_t g = 0; g < plan.kv_blocks.size(); ++g) {
     PLOW_TRY(unsigned char* pool,
@@ -163,13 +169,15 @@ Status ResidentDevice::make_step_arrays(const DevicePlan& plan) {
   PLOW_TRY(resident_.sample_rows, device_array<uint32_t>(driver, plan.max_samples, what));
   PLOW_TRY(resident_.sampling, device_array<SamplingParams>(driver, plan.max_samples, what));
   PLOW_TRY(device_step_.sampled, device_array<Sampled>(driver, uint64_t{kMaxSteps} * plan.max_samples, what));
-  PLOW_TRY(device_step_.history, device_array<uint32_t>(driver, uint64_t{plan.slots} * plan.context, "histories"));
+  PLOW_TRY(device_step_.history,
+           device_array<uint32_t>(driver, uint64_t{plan.slots} * plan.context, "histories"));
   std::vector<uint32_t*> tables;
   for (size_t g = 0; g < plan.kv_blocks.size(); ++g) {
-    PLOW_TRY(uint32_t* table, device_array<uint32_t>(driver, uint64_t{plan.slots} * plan.table_width, "block tables"));
+    PLOW_TRY(uint32_t * table,
+             device_array<uint32_t>(driver, uint64_t{plan.slots} * plan.table_width, "block tables"));
     tables.push_back(table);
   }
-  PLOW_TRY(uint32_t** tables_at, uploaded<uint32_t*>(driver, tables, "block tables"));
+  PLOW_TRY(uint32_t * *tables_at, uploaded<uint32_t*>(driver, tables, "block tables"));
   resident_.tables = tables_at;
   resident_.n_kv_groups = static_cast<uint32_t>(tables.size());
   device_step_.block_tables = tables_at;
@@ -205,7 +213,8 @@ Status ResidentDevice::make_host_arrays(const DevicePlan& plan) {
   return {};
 }
 
-Result<std::unique_ptr<ResidentDevice>> ResidentDevice::create(const DevicePlan& plan, std::unique_ptr<GpuDriver> driver) {
+Result<std::unique_ptr<ResidentDevice>> ResidentDevice::create(const DevicePlan& plan,
+                                                               std::unique_ptr<GpuDriver> driver) {
   PLOW_TRY_STATUS(check_target(plan.bundle->header(), driver->facts()));
   auto device = std::make_unique<ResidentDevice>();
   device->driver_ = std::move(driver);
@@ -229,7 +238,8 @@ Status ResidentDevice::start() {
   resident_.first_call = load_word(mailbox_->served);
   store_word(mailbox_->stop, 0);
   // Workers wait for a call other than the first: begin with that one.
-  PLOW_TRY_STATUS(driver_->upload(reinterpret_cast<unsigned char*>(resident_.go), &resident_.first_call, sizeof(uint32_t)));
+  PLOW_TRY_STATUS(driver_->upload(reinterpret_cast<unsigned char*>(resident_.go), &resident_.first_call,
+                                  sizeof(uint32_t)));
   PLOW_TRY_STATUS(driver_->upload(step_at_, &device_step_, sizeof(device_step_)));
   PLOW_TRY_STATUS(driver_->upload(resident_at_, &resident_, sizeof(resident_)));
   PLOW_TRY_STATUS(driver_->launch(reinterpret_cast<const Resident*>(resident_at_)));
@@ -242,7 +252,8 @@ Status ResidentDevice::stop() {
   if (!launched_) return {};
   store_word(mailbox_->stop, 1);
   const auto began = Clock::now();
-  // A kernel that serves nothing ends within microseconds; one that stands in a step, within the deadline of its waits.
+  // A kernel that serves nothing ends within microseconds; one that stands in a step, within the deadline of
+  // its waits.
   const auto patience = std::chrono::nanoseconds(2 * resident_.device.deadline_ns) + std::chrono::seconds(1);
   for (;;) {
     PLOW_TRY(const bool running, driver_->running());
@@ -293,7 +304,8 @@ Result<std::optional<Fault>> ResidentDevice::run(StepDescriptor& step) {
       PLOW_TRY(launched_, driver_->running());
     }
     if (launched_ || load_word(mailbox_->served) == call) continue;
-    // Not launched yet, or it ended for want of work just when the bell rang: no step is lost, since it says which calls it served.
+    // Not launched yet, or it ended for want of work just when the bell rang: no step is lost, since it says
+    // which calls it served.
     epoch_ = 0;
     mailbox_->step.epoch = step.epoch = 1;
     PLOW_TRY_STATUS(start());

@@ -1,4 +1,5 @@
-// A GPU as a device: everything lies in its memory, one kernel stays on it, and a step is a call through the mailbox.
+// A GPU as a device: everything lies in its memory, one kernel stays on it, and a step is a call through the
+// mailbox.
 #pragma once
 
 #include "runtime/gpu_driver.h"
@@ -11,9 +12,10 @@ namespace plow {
 
 class ResidentDevice final : public StepDevice {
  public:
-  // Errors: kDevice when the bundle was scheduled for another instruction set or number of workers than the GPU has (both are said);
-  // kDoesNotFit; the driver's.
-  static Result<std::unique_ptr<ResidentDevice>> create(const DevicePlan& plan, std::unique_ptr<GpuDriver> driver);
+  // Errors: kDevice when the bundle was scheduled for another instruction set or number of workers than the
+  // GPU has (both are said); kDoesNotFit; the driver's.
+  static Result<std::unique_ptr<ResidentDevice>> create(const DevicePlan& plan,
+                                                        std::unique_ptr<GpuDriver> driver);
   ~ResidentDevice() override;
 
   Result<std::optional<Fault>> run(StepDescriptor& step) override;
@@ -36,13 +38,13 @@ class ResidentDevice final : public StepDevice {
 
   std::unique_ptr<GpuDriver> driver_;
   const BundleFile* bundle_ = nullptr;
-  Resident resident_{};                // as it is uploaded
+  Resident resident_{};                   // as it is uploaded
   unsigned char* resident_at_ = nullptr;  // on the device
-  StepDescriptor device_step_{};       // whose arrays are the device's
+  StepDescriptor device_step_{};          // whose arrays are the device's
   unsigned char* step_at_ = nullptr;
   unsigned char* words_at_ = nullptr;  // Control, go, back
   uint64_t counter_bytes_ = 0;
-  Mailbox* mailbox_ = nullptr;         // in host memory, as are the arrays that its step points to
+  Mailbox* mailbox_ = nullptr;  // in host memory, as are the arrays that its step points to
   std::vector<const uint32_t*> host_tables_;
   uint32_t epoch_ = 0;
   bool launched_ = false;

@@ -1,5 +1,5 @@
-// The whole of a GPU's software on an emulated GPU: the bodies for teams of threads, the loop, the mailbox of the resident kernel, and the
-// engine above, against the graph in double.
+// The whole of a GPU's software on an emulated GPU: the bodies for teams of threads, the loop, the mailbox of
+// the resident kernel, and the engine above, against the graph in double.
 #include "runtime/resident_device.h"
 
 #include "graph/evaluate.h"
@@ -29,7 +29,8 @@ SeededToy gpu_toy(SeededToyOptions options = {}) {
 template <uint32_t kLanes>
 Engine engine_of(const SeededToy& toy, EmulatedOptions emulated, EngineOptions options = {}) {
   emulated.n_workers = toy.tables.header.n_workers;
-  auto engine = Engine::create_on(toy.open(), toy.tape, options, std::make_unique<EmulatedDriver<kLanes>>(emulated));
+  auto engine =
+      Engine::create_on(toy.open(), toy.tape, options, std::make_unique<EmulatedDriver<kLanes>>(emulated));
   PLOW_CHECK(engine.ok(), "{}", engine.error().message);
   return std::move(engine).value();
 }
@@ -41,7 +42,8 @@ std::vector<uint32_t> some_tokens(uint32_t n, uint32_t vocab, uint32_t salt) {
 }
 
 std::vector<double> row_of(const Matrix& matrix, uint32_t row) {
-  return {matrix.values.begin() + ptrdiff_t{row} * matrix.cols, matrix.values.begin() + ptrdiff_t{row + 1} * matrix.cols};
+  return {matrix.values.begin() + ptrdiff_t{row} * matrix.cols,
+          matrix.values.begin() + ptrdiff_t{row + 1} * matrix.cols};
 }
 
 // The logits of every position of a sequence, in double.
@@ -59,9 +61,10 @@ std::vector<std::vector<double>> expected_logits(const SeededToy& toy, const std
   return rows;
 }
 
-// Submits the tokens in chunks and checks every row's logits. Activations are f32 and every sum of them is exact to some 2^-24 a term; logits
-// are below 30.
-void expect_sequence(Engine& engine, const SeededToy& toy, const std::vector<uint32_t>& tokens, uint32_t chunk) {
+// Submits the tokens in chunks and checks every row's logits. Activations are f32 and every sum of them is
+// exact to some 2^-24 a term; logits are below 30.
+void expect_sequence(Engine& engine, const SeededToy& toy, const std::vector<uint32_t>& tokens,
+                     uint32_t chunk) {
   const auto expected = expected_logits(toy, tokens);
   const uint32_t slot = engine.open_slot().value();
   for (uint32_t first = 0; first < tokens.size(); first += chunk) {
@@ -74,7 +77,8 @@ void expect_sequence(Engine& engine, const SeededToy& toy, const std::vector<uin
     for (uint32_t r = 0; r < n; ++r) {
       const std::vector<double>& row = expected[first + r];
       for (uint32_t c = 0; c < row.size(); ++c)
-        ASSERT_NEAR(result->logits[size_t{r} * row.size() + c], row[c], 2e-4) << "position " << first + r << " token " << c;
+        ASSERT_NEAR(result->logits[size_t{r} * row.size() + c], row[c], 2e-4)
+            << "position " << first + r << " token " << c;
       const auto best = static_cast<uint32_t>(std::max_element(row.begin(), row.end()) - row.begin());
       EXPECT_EQ(result->tokens[r].token, best);
     }
@@ -97,9 +101,11 @@ TEST(ResidentDevice, ComputesWhatTheGraphSaysWithWavesOfBothWidths) {
   }
 }
 
-// Heads beyond a wave's columns, heads that are no multiple of 8, wide norms, many query heads of a KV head, more positions than one unit.
+// Heads beyond a wave's columns, heads that are no multiple of 8, wide norms, many query heads of a KV head,
+// more positions than one unit.
 TEST(ResidentDevice, ComputesOddShapesToo) {
-  for (const ToyShape& shape : {ToyShape{1, 64, 6, 1, 10, 56, 101, 0}, ToyShape{1, 1040, 2, 2, 320, 24, 67, 70}}) {
+  for (const ToyShape& shape :
+       {ToyShape{1, 64, 6, 1, 10, 56, 101, 0}, ToyShape{1, 1040, 2, 2, 320, 24, 67, 70}}) {
     SeededToyOptions options;
     options.shape = shape;
     options.max_context = 150;
@@ -125,7 +131,8 @@ TEST(ResidentDevice, ARowsBitsDoNotDependOnWhatSharesTheStep) {
     for (uint32_t t = 0; t < tokens.size(); ++t) {
       std::vector<StepRequest> requests;
       for (uint32_t i = 0; i <= neighbours; ++i)
-        requests.push_back({slots[i], std::span(i == 0 ? tokens : other).subspan(t, 1), std::span(&last, 1), greedy_sampling()});
+        requests.push_back({slots[i], std::span(i == 0 ? tokens : other).subspan(t, 1), std::span(&last, 1),
+                            greedy_sampling()});
       const auto result = engine.step(requests, {1, true});
       ASSERT_TRUE(result.ok()) << result.error().message;
       logits.insert(logits.end(), result->logits.begin(), result->logits.begin() + options.shape.vocab);
@@ -170,7 +177,8 @@ TEST(ResidentDevice, SamplesAsTheReferenceDoes) {
     const std::vector<double> logits(result->logits.begin(), result->logits.end());
     const SampleResult expected = sample_reference(logits, tokens, modes[i]);
     differ += result->tokens[0].token != expected.token ? 1 : 0;
-    EXPECT_NEAR(result->tokens[0].logprob, logits[result->tokens[0].token] - logits[expected.token] + expected.logprob, 1e-5);
+    EXPECT_NEAR(result->tokens[0].logprob,
+                logits[result->tokens[0].token] - logits[expected.token] + expected.logprob, 1e-5);
     engine.close_slot(slot);
   }
   EXPECT_EQ(differ, 0u);  // a draw may fall within rounding of a boundary; none of these does
@@ -224,7 +232,8 @@ TEST(ResidentDevice, AStepThatWaitsInVainFailsWithItsPacketAndTheEngineGoesOn) {
     const auto result = engine.step(std::span(&request, 1));
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(result.error().error_class, ErrorClass::kDevice);
-    EXPECT_NE(result.error().message.find("of program 1 for counter"), std::string::npos) << result.error().message;
+    EXPECT_NE(result.error().message.find("of program 1 for counter"), std::string::npos)
+        << result.error().message;
     EXPECT_EQ(engine.position(slot), 0u);
   }
   engine.close_slot(slot);
@@ -242,14 +251,17 @@ TEST(ResidentDevice, AKernelThatEndedForWantOfWorkIsLaunchedAgain) {
 
 TEST(ResidentDevice, ABundleForAnotherGpuIsRefusedWithBothNumbers) {
   const SeededToy toy = gpu_toy();
-  auto engine = Engine::create_on(toy.open(), toy.tape, {}, std::make_unique<EmulatedDriver<32>>(EmulatedOptions{.n_workers = 5}));
+  auto engine = Engine::create_on(toy.open(), toy.tape, {},
+                                  std::make_unique<EmulatedDriver<32>>(EmulatedOptions{.n_workers = 5}));
   ASSERT_FALSE(engine.ok());
   EXPECT_NE(engine.error().message.find("2 workers"), std::string::npos) << engine.error().message;
   EXPECT_NE(engine.error().message.find("5 multiprocessors"), std::string::npos) << engine.error().message;
   EXPECT_EQ(engine.error().error_class, ErrorClass::kDevice);
-  engine = Engine::create_on(toy.open(), toy.tape, {}, std::make_unique<EmulatedDriver<32>>(EmulatedOptions{.isa = Isa::kSm120}));
+  engine = Engine::create_on(toy.open(), toy.tape, {},
+                             std::make_unique<EmulatedDriver<32>>(EmulatedOptions{.isa = Isa::kSm120}));
   ASSERT_FALSE(engine.ok());
-  EXPECT_NE(engine.error().message.find("sm_90a, and an emulated GPU runs sm_120"), std::string::npos) << engine.error().message;
+  EXPECT_NE(engine.error().message.find("sm_90a, and an emulated GPU runs sm_120"), std::string::npos)
+      << engine.error().message;
 }
 
 TEST(ResidentDevice, ADeviceThatIsNamedIsNeverReplaced) {

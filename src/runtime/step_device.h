@@ -1,5 +1,5 @@
-// Who runs an engine's steps: this machine's processors, or a GPU. The engine knows requests, slots and blocks; a device knows memory,
-// workers, counters and epochs.
+// Who runs an engine's steps: this machine's processors, or a GPU. The engine knows requests, slots and
+// blocks; a device knows memory, workers, counters and epochs.
 #pragma once
 
 #include "abi/step.h"
@@ -32,8 +32,9 @@ class StepDevice {
  public:
   virtual ~StepDevice() = default;
 
-  // Runs the steps of the descriptor, whose epoch it sets; its arrays are the caller's. Afterwards `sampled` holds the tokens, or the fault
-  // says why the steps were given up; the device can be used on. Errors (kDevice): the device itself is lost.
+  // Runs the steps of the descriptor, whose epoch it sets; its arrays are the caller's. Afterwards `sampled`
+  // holds the tokens, or the fault says why the steps were given up; the device can be used on. Errors
+  // (kDevice): the device itself is lost.
   virtual Result<std::optional<Fault>> run(StepDescriptor& step) = 0;
 
   // Bytes of the activations, as the last step left them.
@@ -41,7 +42,8 @@ class StepDevice {
 
   virtual std::string name() const = 0;
 
-  // Bytes a second at which the workers together read the weights, measured now; the floor of a step. 0 where the caller can measure it itself.
+  // Bytes a second at which the workers together read the weights, measured now; the floor of a step. 0 where
+  // the caller can measure it itself.
   virtual Result<double> read_bandwidth() { return 0.0; }
 };
 

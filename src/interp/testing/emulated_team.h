@@ -1,6 +1,7 @@
-// A GPU made of fibers, for tests: every thread of every team is a fiber of one operating system thread, and they run in an order that
-// a seed decides, from one meeting point to the next. What a body forgets to settle shows as a wrong result under some seed; threads
-// that wait at different meeting points for ever end the test with a message.
+// A GPU made of fibers, for tests: every thread of every team is a fiber of one operating system thread, and
+// they run in an order that a seed decides, from one meeting point to the next. What a body forgets to settle
+// shows as a wrong result under some seed; threads that wait at different meeting points for ever end the
+// test with a message.
 #pragma once
 
 #include "interp/team.h"
@@ -89,7 +90,8 @@ class EmulatedGpu {
       std::shuffle(order.begin(), order.end(), random_);
       for (const uint32_t i : order) {
         Fiber& fiber = *fibers_[i];
-        if (fiber.done || (fiber.waits_at != nullptr && fiber.waits_at->generation == fiber.generation)) continue;
+        if (fiber.done || (fiber.waits_at != nullptr && fiber.waits_at->generation == fiber.generation))
+          continue;
         fiber.waits_at = nullptr;
         moved = true;
         current() = &fiber;
@@ -97,7 +99,8 @@ class EmulatedGpu {
         if (fiber.done) --left;
       }
       if (!moved) {
-        std::fprintf(stderr, "emulated GPU: %zu threads wait at meeting points that others never reach\n", left);
+        std::fprintf(stderr, "emulated GPU: %zu threads wait at meeting points that others never reach\n",
+                     left);
         std::abort();
       }
     }
@@ -188,9 +191,15 @@ struct EmulatedTeam {
   static uint32_t load_acquire(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
   static uint32_t poll(const uint32_t* word) { return load_acquire(word); }
   static void polled() {}
-  static void store_release(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
-  static void store_relaxed(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
-  static void add_release(uint32_t* word, uint32_t value) { __atomic_fetch_add(word, value, __ATOMIC_RELEASE); }
+  static void store_release(uint32_t* word, uint32_t value) {
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+  }
+  static void store_relaxed(uint32_t* word, uint32_t value) {
+    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+  }
+  static void add_release(uint32_t* word, uint32_t value) {
+    __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
+  }
   static bool set_if_zero(uint32_t* word, uint32_t value) {
     uint32_t zero = 0;
     return __atomic_compare_exchange_n(word, &zero, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -203,8 +212,9 @@ struct EmulatedTeam {
   static void pause() { gpu().yield(); }
   static void yield() { std::this_thread::yield(); }
   static uint64_t clock_ns() {
-    return static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                     std::chrono::steady_clock::now().time_since_epoch())
+                                     .count());
   }
   [[noreturn]] static void trap() { std::abort(); }
 

@@ -1,4 +1,5 @@
-// The numbers in which an object and its host must agree, as the object carries them: an array of words named plow_carried.
+// The numbers in which an object and its host must agree, as the object carries them: an array of words named
+// plow_carried.
 #pragma once
 
 #include "interp/resident.h"
@@ -14,21 +15,21 @@ struct Carried {
 };
 
 // PLOW_CARRIED(name, value) for each of them, in order, on an ISA's namespace.
-#define PLOW_CARRIED_LIST(isa_namespace, PLOW_CARRIED)                      \
-  PLOW_CARRIED("KvBlockTokens", isa_namespace::kKvBlockTokens)              \
-  PLOW_CARRIED("MaxHeadDim", isa_namespace::kMaxHeadDim)                    \
-  PLOW_CARRIED("Lanes", isa_namespace::kLanes)                              \
-  PLOW_CARRIED("Threads", isa_namespace::kThreads)                          \
-  PLOW_CARRIED("SharedBytes", isa_namespace::kSharedBytes)                  \
-  PLOW_CARRIED("size of Packet", sizeof(Packet))                            \
-  PLOW_CARRIED("size of TensorEntry", sizeof(TensorEntry))                  \
-  PLOW_CARRIED("size of StepDescriptor", sizeof(StepDescriptor))            \
-  PLOW_CARRIED("size of SamplingParams", sizeof(SamplingParams))            \
-  PLOW_CARRIED("size of ProgramTable", sizeof(ProgramTable))                \
-  PLOW_CARRIED("size of Resident", sizeof(Resident))                        \
-  PLOW_CARRIED("size of Mailbox", sizeof(Mailbox))                          \
+#define PLOW_CARRIED_LIST(isa_namespace, PLOW_CARRIED)                          \
+  PLOW_CARRIED("KvBlockTokens", isa_namespace::kKvBlockTokens)                  \
+  PLOW_CARRIED("MaxHeadDim", isa_namespace::kMaxHeadDim)                        \
+  PLOW_CARRIED("Lanes", isa_namespace::kLanes)                                  \
+  PLOW_CARRIED("Threads", isa_namespace::kThreads)                              \
+  PLOW_CARRIED("SharedBytes", isa_namespace::kSharedBytes)                      \
+  PLOW_CARRIED("size of Packet", sizeof(Packet))                                \
+  PLOW_CARRIED("size of TensorEntry", sizeof(TensorEntry))                      \
+  PLOW_CARRIED("size of StepDescriptor", sizeof(StepDescriptor))                \
+  PLOW_CARRIED("size of SamplingParams", sizeof(SamplingParams))                \
+  PLOW_CARRIED("size of ProgramTable", sizeof(ProgramTable))                    \
+  PLOW_CARRIED("size of Resident", sizeof(Resident))                            \
+  PLOW_CARRIED("size of Mailbox", sizeof(Mailbox))                              \
   PLOW_CARRIED("place of Mailbox::served", __builtin_offsetof(Mailbox, served)) \
-  PLOW_CARRIED("place of Mailbox::step", __builtin_offsetof(Mailbox, step)) \
+  PLOW_CARRIED("place of Mailbox::step", __builtin_offsetof(Mailbox, step))     \
   PLOW_CARRIED("operators with a body", kTeamBodies)
 
 constexpr uint32_t kTeamBodies = 0

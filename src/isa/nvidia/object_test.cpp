@@ -16,14 +16,18 @@ class Object : public testing::TestWithParam<Isa> {};
 // The drift guard: what device code was compiled with is what this program was compiled with.
 TEST_P(Object, AgreesWithItsHostInEveryNumber) {
   const auto object = interpreter_object(GetParam());
-  if (object.empty()) GTEST_SKIP() << "no nvcc was found when this was built, so there is no " << isa_name(GetParam()) << " object";
+  if (object.empty())
+    GTEST_SKIP() << "no nvcc was found when this was built, so there is no " << isa_name(GetParam())
+                 << " object";
   const Status status = check_object(object, GetParam());
   EXPECT_TRUE(status.ok()) << status.error().message;
 }
 
 TEST_P(Object, WithAnotherNumberIsRefusedByThatNumbersName) {
   const auto object = interpreter_object(GetParam());
-  if (object.empty()) GTEST_SKIP() << "no nvcc was found when this was built, so there is no " << isa_name(GetParam()) << " object";
+  if (object.empty())
+    GTEST_SKIP() << "no nvcc was found when this was built, so there is no " << isa_name(GetParam())
+                 << " object";
   std::vector<std::byte> bytes(object.begin(), object.end());
   // Block tokens, head width, lanes: three words that begin the array.
   const uint32_t begin[] = {kKvBlockTokens, kMaxHeadDim, 32};
@@ -33,7 +37,9 @@ TEST_P(Object, WithAnotherNumberIsRefusedByThatNumbersName) {
   found[4] ^= std::byte{1};
   const Status status = check_object(bytes, GetParam());
   ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.error().message.find("built with MaxHeadDim = 513, this program with 512"), std::string::npos) << status.error().message;
+  EXPECT_NE(status.error().message.find("built with MaxHeadDim = 513, this program with 512"),
+            std::string::npos)
+      << status.error().message;
 }
 
 TEST_P(Object, ThatIsCutShortIsRefused) {
@@ -44,7 +50,8 @@ TEST_P(Object, ThatIsCutShortIsRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, Object, testing::Values(Isa::kSm90a, Isa::kSm120), [](const auto& one) { return isa_name(one.param); });
+INSTANTIATE_TEST_SUITE_P(Isas, Object, testing::Values(Isa::kSm90a, Isa::kSm120),
+                         [](const auto& one) { return isa_name(one.param); });
 
 }  // namespace
 }  // namespace plow::nvidia

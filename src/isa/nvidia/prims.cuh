@@ -43,25 +43,36 @@ struct Block {
   // PTX ISA, memory consistency model: acquire and release at the scope of the device (gpu) or of all (sys).
   static __device__ uint32_t load_acquire(const uint32_t* word) {
     uint32_t value;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(word)) : "memory");
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                 : "=r"(value)
+                 : "l"(__cvta_generic_to_global(word))
+                 : "memory");
     return value;
   }
   static __device__ uint32_t poll(const uint32_t* word) {
     uint32_t value;
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(word)) : "memory");
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];"
+                 : "=r"(value)
+                 : "l"(__cvta_generic_to_global(word))
+                 : "memory");
     return value;
   }
   static __device__ void polled() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
   static __device__ void store_release(uint32_t* word, uint32_t value) {
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(word)), "r"(value) : "memory");
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(word)), "r"(value)
+                 : "memory");
   }
   static __device__ void store_relaxed(uint32_t* word, uint32_t value) {
-    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(word)), "r"(value) : "memory");
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(word)), "r"(value)
+                 : "memory");
   }
   static __device__ void add_release(uint32_t* word, uint32_t value) {
-    asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(word)), "r"(value) : "memory");
+    asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(word)), "r"(value)
+                 : "memory");
   }
-  static __device__ bool set_if_zero(uint32_t* word, uint32_t value) { return atomicCAS(word, 0u, value) == 0; }
+  static __device__ bool set_if_zero(uint32_t* word, uint32_t value) {
+    return atomicCAS(word, 0u, value) == 0;
+  }
   static __device__ void add_relaxed(uint32_t* word, uint32_t value) { atomicAdd(word, value); }
   static __device__ void or_relaxed(uint32_t* word, uint32_t value) { atomicOr(word, value); }
   static __device__ uint32_t load_acquire_system(const uint32_t* word) {

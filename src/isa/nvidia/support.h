@@ -1,4 +1,5 @@
-// What the interpreter of NVIDIA GPUs can run, and the scratch that it needs: asked when a bundle is made and when it is loaded.
+// What the interpreter of NVIDIA GPUs can run, and the scratch that it needs: asked when a bundle is made and
+// when it is loaded.
 #pragma once
 
 #include "abi/packet.h"
@@ -9,8 +10,9 @@
 
 namespace plow::nvidia {
 
-// Why it cannot run the packet: no body of that number or variant, an operand of a memory, dtype or layout that the body does not read, a head
-// that is too wide. Empty when it can. REQUIRES a packet that BundleFile has checked.
+// Why it cannot run the packet: no body of that number or variant, an operand of a memory, dtype or layout
+// that the body does not read, a head that is too wide. Empty when it can. REQUIRES a packet that BundleFile
+// has checked.
 std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors);
 
 // Bytes of scratch that a worker needs for the packet.

@@ -1,9 +1,10 @@
-// attention, for a team, over Layout::kKvRows: softmax(q k^T) v, causal, optionally in a window, with the query
-// heads of a KV head sharing the pass over K and V, four at a time.
+// attention, for a team, over Layout::kKvRows: softmax(q k^T) v, causal, optionally in a window, with the
+// query heads of a KV head sharing the pass over K and V, four at a time.
 //
-// Positions are taken in units of 64 that are aligned to multiples of 64; unit u belongs to wave u mod n_waves,
-// which keeps a running maximum, sum and output (online softmax, Milakov and Gimelshein 2018); the waves' results
-// are merged in the order of the waves. So a query's bits depend on its position and window only.
+// Positions are taken in units of 64 that are aligned to multiples of 64; unit u belongs to wave u mod
+// n_waves, which keeps a running maximum, sum and output (online softmax, Milakov and Gimelshein 2018); the
+// waves' results are merged in the order of the waves. So a query's bits depend on its position and window
+// only.
 #pragma once
 
 #include "interp/team.h"
@@ -12,17 +13,17 @@
 
 namespace plow::dev {
 
-constexpr uint32_t kTeamUnit = 64;     // positions
-constexpr uint32_t kTeamQueries = 4;   // heads that share a pass
-constexpr uint32_t kLaneColumns = 8;   // of V and of the output, that a lane holds
-constexpr uint32_t kScoreLanes = 4;    // that share the score of a position
+constexpr uint32_t kTeamUnit = 64;    // positions
+constexpr uint32_t kTeamQueries = 4;  // heads that share a pass
+constexpr uint32_t kLaneColumns = 8;  // of V and of the output, that a lane holds
+constexpr uint32_t kScoreLanes = 4;   // that share the score of a position
 static_assert(kScoreLanes == kTeamQueries, "each of them writes one head's score");
 
 // The team's memory: queries, then a wave's weights, then its results.
 constexpr uint32_t attention_team_bytes(uint32_t head_dim, uint32_t lanes, uint32_t waves) {
   const uint32_t passes = (head_dim + kLaneColumns * lanes - 1) / (kLaneColumns * lanes);
-  const uint32_t floats = kTeamQueries * head_dim + waves * kTeamQueries * kTeamUnit + waves * kTeamQueries * 2 +
-                          waves * passes * kTeamQueries * kLaneColumns * lanes;
+  const uint32_t floats = kTeamQueries * head_dim + waves * kTeamQueries * kTeamUnit +
+                          waves * kTeamQueries * 2 + waves * passes * kTeamQueries * kLaneColumns * lanes;
   return floats * static_cast<uint32_t>(sizeof(float));
 }
 
@@ -52,15 +53,17 @@ PLOW_DEVICE void load_columns(const T* row, uint32_t column, uint32_t head_dim, 
       T value[16 / sizeof(T)];
     };
     const auto* from = reinterpret_cast<const Eight*>(row + column);
-PLOW_UNROLL
+    PLOW_UNROLL
     for (uint32_t part = 0; part < kLaneColumns * sizeof(T) / 16; ++part) {
       const Eight unit = from[part];
-PLOW_UNROLL
-      for (uint32_t i = 0; i < 16 / sizeof(T); ++i) out[part * (16 / sizeof(T)) + i] = to_float(unit.value[i]);
+      PLOW_UNROLL
+      for (uint32_t i = 0; i < 16 / sizeof(T); ++i)
+        out[part * (16 / sizeof(T)) + i] = to_float(unit.value[i]);
     }
   } else {
-PLOW_UNROLL
-    for (uint32_t i = 0; i < kLaneColumns; ++i) out[i] = column + i < head_dim ? to_float(row[column + i]) : 0.0f;
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < kLaneColumns; ++i)
+      out[i] = column + i < head_dim ? to_float(row[column + i]) : 0.0f;
   }
 }
 
@@ -68,27 +71,27 @@ PLOW_UNROLL
 template <class B, class T>
 PLOW_DEVICE void score_unit(const TeamAttention& pass, uint32_t base, const T* keys) {
   const uint32_t part = lane<B>() % kScoreLanes;
-PLOW_UNROLL_BY(2)
+  PLOW_UNROLL_BY(2)
   for (uint32_t first = 0; first < kTeamUnit; first += B::kLanes / kScoreLanes) {
     const uint32_t in_unit = first + lane<B>() / kScoreLanes, position = base + in_unit;
     float score[kTeamQueries] = {};
     if (position >= pass.positions.begin && position < pass.positions.end) {
       const T* row = keys + size_t{in_unit} * pass.head_dim;
-PLOW_UNROLL_BY(4)
+      PLOW_UNROLL_BY(4)
       for (uint32_t c = part * kLaneColumns; c < pass.head_dim; c += kScoreLanes * kLaneColumns) {
         float k[kLaneColumns];
         load_columns(row, c, pass.head_dim, k);
-PLOW_UNROLL
+        PLOW_UNROLL
         for (uint32_t g = 0; g < kTeamQueries; ++g) {
           const float* q = pass.q + g * pass.head_dim + c;
-PLOW_UNROLL
+          PLOW_UNROLL
           for (uint32_t i = 0; i < kLaneColumns; ++i) {
             if (c + i < pass.head_dim) score[g] = B::fma(q[i], k[i], score[g]);
           }
         }
       }
     }
-PLOW_UNROLL
+    PLOW_UNROLL
     for (uint32_t g = 0; g < kTeamQueries; ++g) {
       score[g] = reduce_lanes<B>(score[g], kScoreLanes, Sum{});
       if (g == part) pass.weights[g * kTeamUnit + in_unit] = score[g];
@@ -97,12 +100,13 @@ PLOW_UNROLL
   B::settle_wave();
 }
 
-// Scores become weights; `maximum` and `sum` are brought up to date. Returns the factor by which what was added
-// before must be multiplied.
+// Scores become weights; `maximum` and `sum` are brought up to date. Returns the factor by which what was
+// added before must be multiplied.
 template <class B>
-PLOW_DEVICE float softmax_query(const TeamAttention& pass, uint32_t base, float* weights, float& maximum, float& sum) {
+PLOW_DEVICE float softmax_query(const TeamAttention& pass, uint32_t base, float* weights, float& maximum,
+                                float& sum) {
   float score[kTeamUnit / 32], largest = -__builtin_inff();
-PLOW_UNROLL
+  PLOW_UNROLL
   for (uint32_t i = 0; i * B::kLanes < kTeamUnit; ++i) {
     const uint32_t in_unit = i * B::kLanes + lane<B>(), position = base + in_unit;
     float x = B::mul(weights[in_unit], pass.scale);
@@ -113,7 +117,7 @@ PLOW_UNROLL
   }
   largest = B::max(maximum, reduce_lanes<B>(largest, B::kLanes, Largest{}));
   float total = 0;
-PLOW_UNROLL
+  PLOW_UNROLL
   for (uint32_t i = 0; i * B::kLanes < kTeamUnit; ++i) {
     const float weight = exp<B>(B::sub(score[i], largest));
     weights[i * B::kLanes + lane<B>()] = weight;
@@ -136,12 +140,12 @@ PLOW_DEVICE ValueLanes value_lanes(uint32_t head_dim) {
   return {per_row, rows, lane<B>() / per_row, lane<B>() % per_row * kLaneColumns, lane<B>() < per_row * rows};
 }
 
-// One wave's part of a query group: its units, then its results in `out` [kPasses][lanes][kTeamQueries][8] and
-// `statistics` [kTeamQueries][2].
+// One wave's part of a query group: its units, then its results in `out` [kPasses][lanes][kTeamQueries][8]
+// and `statistics` [kTeamQueries][2].
 template <class B, class T, uint32_t kPasses>
 PLOW_DEVICE void attend_wave(const TeamAttention& pass, float* out, float* statistics) {
   float maximum[kTeamQueries], sum[kTeamQueries], acc[kPasses][kTeamQueries][kLaneColumns] = {};
-PLOW_UNROLL
+  PLOW_UNROLL
   for (uint32_t g = 0; g < kTeamQueries; ++g) maximum[g] = -__builtin_inff(), sum[g] = 0;
   const ValueLanes lanes = value_lanes<B>(pass.head_dim);
   const uint32_t first = pass.positions.begin / kTeamUnit, end = ceil_div(pass.positions.end, kTeamUnit);
@@ -151,12 +155,12 @@ PLOW_UNROLL
     const T* keys = team_head_block<T>(pass, base);
     const T* values = keys + size_t{pass.head_dim} * kTeamUnit;
     score_unit<B>(pass, base, keys);
-PLOW_UNROLL
+    PLOW_UNROLL
     for (uint32_t g = 0; g < kTeamQueries; ++g) {
       const float factor = softmax_query<B>(pass, base, pass.weights + g * kTeamUnit, maximum[g], sum[g]);
-PLOW_UNROLL
+      PLOW_UNROLL
       for (uint32_t p = 0; p < kPasses; ++p) {
-PLOW_UNROLL
+        PLOW_UNROLL
         for (uint32_t i = 0; i < kLaneColumns; ++i) acc[p][g][i] = B::mul(acc[p][g][i], factor);
       }
     }
@@ -164,18 +168,19 @@ PLOW_UNROLL
     const uint32_t begin = max_u32(pass.positions.begin, base) - base;
     const uint32_t last = min_u32(pass.positions.end - base, kTeamUnit);
     if (lanes.active) {
-PLOW_UNROLL_BY(4)
-      for (uint32_t t = begin + (lanes.row + lanes.rows - begin % lanes.rows) % lanes.rows; t < last; t += lanes.rows) {
-PLOW_UNROLL
+      PLOW_UNROLL_BY(4)
+      for (uint32_t t = begin + (lanes.row + lanes.rows - begin % lanes.rows) % lanes.rows; t < last;
+           t += lanes.rows) {
+        PLOW_UNROLL
         for (uint32_t p = 0; p < kPasses; ++p) {
           const uint32_t column = lanes.column + p * kLaneColumns * B::kLanes;
           if (kPasses > 1 && column >= pass.head_dim) continue;
           float v[kLaneColumns];
           load_columns(values + size_t{t} * pass.head_dim, column, pass.head_dim, v);
-PLOW_UNROLL
+          PLOW_UNROLL
           for (uint32_t g = 0; g < kTeamQueries; ++g) {
             const float weight = pass.weights[g * kTeamUnit + t];
-PLOW_UNROLL
+            PLOW_UNROLL
             for (uint32_t i = 0; i < kLaneColumns; ++i) acc[p][g][i] = B::fma(weight, v[i], acc[p][g][i]);
           }
         }
@@ -183,15 +188,15 @@ PLOW_UNROLL
     }
     B::settle_wave();
   }
-PLOW_UNROLL
+  PLOW_UNROLL
   for (uint32_t g = 0; g < kTeamQueries; ++g) {
     if (lane<B>() == g) {
       statistics[2 * g] = maximum[g];
       statistics[2 * g + 1] = sum[g];
     }
-PLOW_UNROLL
+    PLOW_UNROLL
     for (uint32_t p = 0; p < kPasses; ++p) {
-PLOW_UNROLL
+      PLOW_UNROLL
       for (uint32_t i = 0; i < kLaneColumns; ++i)
         out[((p * B::kLanes + lane<B>()) * kTeamQueries + g) * kLaneColumns + i] = acc[p][g][i];
     }
@@ -200,11 +205,12 @@ PLOW_UNROLL
 
 // Column `c` of query `g` of all waves.
 template <class B>
-PLOW_DEVICE float merged(const TeamAttention& pass, const float* out, const float* statistics, uint32_t wave_floats,
-                         uint32_t g, uint32_t c) {
+PLOW_DEVICE float merged(const TeamAttention& pass, const float* out, const float* statistics,
+                         uint32_t wave_floats, uint32_t g, uint32_t c) {
   const ValueLanes lanes = value_lanes<B>(pass.head_dim);
   float largest = -__builtin_inff();
-  for (uint32_t w = 0; w < n_waves<B>(); ++w) largest = B::max(largest, statistics[(w * kTeamQueries + g) * 2]);
+  for (uint32_t w = 0; w < n_waves<B>(); ++w)
+    largest = B::max(largest, statistics[(w * kTeamQueries + g) * 2]);
   const uint32_t per_pass = kLaneColumns * B::kLanes, p = c / per_pass, in_pass = c % per_pass;
   float sum = 0, value = 0;
   for (uint32_t w = 0; w < n_waves<B>(); ++w) {
@@ -233,7 +239,8 @@ PLOW_DEVICE void attend_queries(TeamAttention& pass, const float* q, float* out)
   for (uint32_t i = B::thread(); i < kTeamQueries * d; i += B::n_threads())
     pass.q[i] = i < pass.n_queries * d ? q[i] : 0.0f;
   B::settle();
-  attend_wave<B, T, kPasses>(pass, outputs + wave<B>() * wave_floats, statistics + wave<B>() * kTeamQueries * 2);
+  attend_wave<B, T, kPasses>(pass, outputs + wave<B>() * wave_floats,
+                             statistics + wave<B>() * kTeamQueries * 2);
   B::settle();
   for (uint32_t i = B::thread(); i < pass.n_queries * d; i += B::n_threads())
     out[i] = merged<B>(pass, outputs, statistics, wave_floats, i / d, i % d);
@@ -242,7 +249,8 @@ PLOW_DEVICE void attend_queries(TeamAttention& pass, const float* q, float* out)
 
 template <class B, class T>
 PLOW_DEVICE void attention_of(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
-  const TensorEntry &q = operand(ctx, packet, 0), &cache = operand(ctx, packet, 1), &out = operand(ctx, packet, 2);
+  const TensorEntry &q = operand(ctx, packet, 0), &cache = operand(ctx, packet, 1),
+                    &out = operand(ctx, packet, 2);
   const uint32_t group = q.cols / cache.cols, window = packet.immediate[1];
   TeamAttention pass{};
   pass.ctx = &ctx;

@@ -16,7 +16,8 @@ PLOW_DEVICE_BODY void embed_team_body(const BodyContext& ctx, const Packet& pack
       const uint32_t token = ctx.step->token_ids[row];
       const uint64_t at = row_major ? (uint64_t{token} * table.cols + c) * sizeof(W)
                                     : shape.offset(token, uint64_t{c} * sizeof(W));
-      arena_row(ctx, out, row)[c] = to_float(*reinterpret_cast<const W*>(reinterpret_cast<const unsigned char*>(data) + at));
+      arena_row(ctx, out, row)[c] =
+          to_float(*reinterpret_cast<const W*>(reinterpret_cast<const unsigned char*>(data) + at));
     });
   });
 }

@@ -9,7 +9,8 @@ namespace plow::dev {
 
 template <class B, class T>
 PLOW_DEVICE void append_rows(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
-  const TensorEntry &k = operand(ctx, packet, 0), &v = operand(ctx, packet, 1), &cache = operand(ctx, packet, 3);
+  const TensorEntry &k = operand(ctx, packet, 0), &v = operand(ctx, packet, 1),
+                    &cache = operand(ctx, packet, 3);
   const uint32_t head_dim = packet.immediate[0];
   const uint32_t tokens = ctx.device->kv_groups[cache.kv_group].block_tokens;
   each_element<B>(ctx, packet, row_tile, cache.cols, [&](uint32_t row, uint32_t c) {

@@ -11,8 +11,8 @@ constexpr uint32_t kTeamNormGroup = 1024;
 
 // One group by the threads `first`, `first` + `stride`, ...; `sum` adds their parts up.
 template <class B, class G, class F>
-PLOW_DEVICE void norm_group(const float* x, float* out, uint32_t group, float eps, float offset, const G* gain,
-                            uint32_t first, uint32_t stride, const F& sum) {
+PLOW_DEVICE void norm_group(const float* x, float* out, uint32_t group, float eps, float offset,
+                            const G* gain, uint32_t first, uint32_t stride, const F& sum) {
   float squares = 0;
   for (uint32_t c = first; c < group; c += stride) squares = B::fma(x[c], x[c], squares);
   const float factor = B::div(1.0f, B::sqrt(B::add(B::div(sum(squares), static_cast<float>(group)), eps)));

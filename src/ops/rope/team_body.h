@@ -1,5 +1,5 @@
-// rope, for a team: in each head, for j < h, (x_j, x_{j+h}) -> (x_j c_j - x_{j+h} s_j, x_{j+h} c_j + x_j s_j);
-// columns from 2h on are copied.
+// rope, for a team: in each head, for j < h, (x_j, x_{j+h}) -> (x_j c_j - x_{j+h} s_j, x_{j+h} c_j + x_j
+// s_j); columns from 2h on are copied.
 #pragma once
 
 #include "interp/team.h"
@@ -17,7 +17,8 @@ PLOW_DEVICE float rotated(const float* head, const float* table, uint32_t half, 
 
 template <class B>
 PLOW_DEVICE_BODY void rope_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
-  const TensorEntry &x = operand(ctx, packet, 0), &table = operand(ctx, packet, 1), &out = operand(ctx, packet, 2);
+  const TensorEntry &x = operand(ctx, packet, 0), &table = operand(ctx, packet, 1),
+                    &out = operand(ctx, packet, 2);
   const uint32_t head_dim = packet.immediate[0];
   each_element<B>(ctx, packet, row_tile, out.cols, [&](uint32_t row, uint32_t c) {
     const float* head = arena_row(ctx, x, row) + c / head_dim * head_dim;

@@ -1,9 +1,9 @@
-// sample, for a team: a token for each sampled row, as ops/sample/sample.h defines it. Weights are floats, sums of
-// weights doubles, added in an order that does not depend on timing.
+// sample, for a team: a token for each sampled row, as ops/sample/sample.h defines it. Weights are floats,
+// sums of weights doubles, added in an order that does not depend on timing.
 //
-// Every cut keeps a prefix of the order of tokens (descending logit, ties by ascending id), so a cut is a key: the
-// last token's. Keys are found bit by bit from above: of all keys, the largest at which a count or a sum of weights
-// of the tokens down to it is large enough. No sorting, and all threads work all the time.
+// Every cut keeps a prefix of the order of tokens (descending logit, ties by ascending id), so a cut is a
+// key: the last token's. Keys are found bit by bit from above: of all keys, the largest at which a count or a
+// sum of weights of the tokens down to it is large enough. No sorting, and all threads work all the time.
 #pragma once
 
 #include "interp/team.h"
@@ -83,7 +83,8 @@ PLOW_DEVICE uint64_t kept_key(const TeamSample& row, const SamplingParams& param
   }
   if (params.top_p < 1) {
     const double most = static_cast<double>(params.top_p) * all;
-    const uint64_t nucleus = last_key<B>(row, [&](const PrefixTotal& total) { return total.count > 0 && total.weight >= most; });
+    const uint64_t nucleus =
+        last_key<B>(row, [&](const PrefixTotal& total) { return total.count > 0 && total.weight >= most; });
     key = key > nucleus ? key : nucleus;
   }
   if (params.min_p > 0) {
@@ -119,7 +120,8 @@ PLOW_DEVICE uint64_t first_key(const TeamSample& row) {
 }
 
 template <class B>
-PLOW_DEVICE uint32_t team_draw(const TeamSample& row, const SamplingParams& params, uint32_t position, double all) {
+PLOW_DEVICE uint32_t team_draw(const TeamSample& row, const SamplingParams& params, uint32_t position,
+                               double all) {
   const uint64_t kept = kept_key<B>(row, params, all);
   const double sum = prefix_total<B>(row, kept).weight;
   const double threshold = static_cast<double>(sample_uniform(params.seed, position)) * sum;
@@ -131,8 +133,8 @@ PLOW_DEVICE uint32_t team_draw(const TeamSample& row, const SamplingParams& para
 
 // Penalties as in penalise(), by the whole team. `seen` is a word a token.
 template <class B>
-PLOW_DEVICE void team_penalise(const SamplingParams& params, const uint32_t* history, uint32_t n, uint32_t vocab,
-                               uint32_t* seen, float* logits) {
+PLOW_DEVICE void team_penalise(const SamplingParams& params, const uint32_t* history, uint32_t n,
+                               uint32_t vocab, uint32_t* seen, float* logits) {
   for (uint32_t c = B::thread(); c < vocab; c += B::n_threads()) seen[c] = 0;
   B::settle();
   constexpr uint32_t kSeen = 0x80000000u;  // the rest counts how often it was in the answer
@@ -148,7 +150,8 @@ PLOW_DEVICE void team_penalise(const SamplingParams& params, const uint32_t* his
     logit = logit > 0 ? B::div(logit, params.repetition_penalty) : B::mul(logit, params.repetition_penalty);
     const uint32_t count = seen[c] & ~kSeen;
     if (count > 0)
-      logit = B::sub(logit, B::add(B::mul(params.frequency_penalty, static_cast<float>(count)), params.presence_penalty));
+      logit = B::sub(logit, B::add(B::mul(params.frequency_penalty, static_cast<float>(count)),
+                                   params.presence_penalty));
     logits[c] = logit;
   }
   B::settle();
@@ -163,7 +166,8 @@ PLOW_DEVICE Sampled team_greedy(const float* from, uint32_t vocab, unsigned char
   for (uint32_t first = B::thread(); first < vocab; first += kAtOnce * B::n_threads()) {
     float x[kAtOnce];
     PLOW_UNROLL
-    for (uint32_t i = 0; i < kAtOnce; ++i) x[i] = first + i * B::n_threads() < vocab ? from[first + i * B::n_threads()] : -__builtin_inff();
+    for (uint32_t i = 0; i < kAtOnce; ++i)
+      x[i] = first + i * B::n_threads() < vocab ? from[first + i * B::n_threads()] : -__builtin_inff();
     PLOW_UNROLL
     for (uint32_t i = 0; i < kAtOnce; ++i) {
       const uint32_t c = first + i * B::n_threads();
@@ -193,8 +197,10 @@ PLOW_DEVICE Sampled team_greedy(const float* from, uint32_t vocab, unsigned char
 
 template <class B>
 PLOW_DEVICE Sampled team_sample_row(const SamplingParams& params, const float* from, uint32_t vocab,
-                                    const uint32_t* history, uint32_t n, unsigned char* scratch, unsigned char* shared) {
-  if ((params.flags & kSampleGreedy) != 0 && !has_penalties(params)) return team_greedy<B>(from, vocab, shared);
+                                    const uint32_t* history, uint32_t n, unsigned char* scratch,
+                                    unsigned char* shared) {
+  if ((params.flags & kSampleGreedy) != 0 && !has_penalties(params))
+    return team_greedy<B>(from, vocab, shared);
   float* logits = reinterpret_cast<float*>(scratch);
   TeamSample row{logits, logits + vocab, vocab, 1, shared};
   while ((vocab - 1) >> row.id_bits != 0) ++row.id_bits;
@@ -232,8 +238,8 @@ PLOW_DEVICE_BODY void sample_team_body(const BodyContext& ctx, const Packet& pac
   for (uint32_t s = rows.begin; s < rows.end; ++s) {
     const uint32_t row = step.sample_rows[s];
     const uint32_t* history = step.history + size_t{step.row_slots[row]} * ctx.device->history_stride;
-    const Sampled sampled = team_sample_row<B>(step.sampling[s], arena_row(ctx, logits, s), logits.cols, history,
-                                               step.positions[row] + 1, ctx.scratch, ctx.shared);
+    const Sampled sampled = team_sample_row<B>(step.sampling[s], arena_row(ctx, logits, s), logits.cols,
+                                               history, step.positions[row] + 1, ctx.scratch, ctx.shared);
     if (B::thread() == 0) step.sampled[size_t{ctx.step_index} * step.n_samples + s] = sampled;
   }
 }

@@ -8,8 +8,9 @@
 
 namespace plow {
 
-// Device `ordinal` of the CUDA driver with the interpreter object that this program has for it. Errors (kDevice): no driver, no such device, a
-// device that no object was built for, or an object that does not fit this program.
+// Device `ordinal` of the CUDA driver with the interpreter object that this program has for it. Errors
+// (kDevice): no driver, no such device, a device that no object was built for, or an object that does not fit
+// this program.
 Result<std::unique_ptr<GpuDriver>> open_cuda(uint32_t ordinal);
 
 // The ISA whose objects a device of this compute capability runs; nothing when there is none.

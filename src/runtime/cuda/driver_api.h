@@ -1,4 +1,5 @@
-// The functions of the CUDA driver that plow calls, found with dlopen: nothing is linked. Signatures: CUDA driver API reference (13.0).
+// The functions of the CUDA driver that plow calls, found with dlopen: nothing is linked. Signatures: CUDA
+// driver API reference (13.0).
 #pragma once
 
 #include "base/error.h"
@@ -25,7 +26,7 @@ using Function = FunctionTag*;
 constexpr Code kSuccess = 0, kOutOfMemory = 2, kNotReady = 600;
 // CUdevice_attribute
 constexpr int kMultiprocessorCount = 16, kComputeMajor = 75, kComputeMinor = 76, kCooperativeLaunch = 95;
-constexpr int kMaxDynamicSharedBytes = 8;   // CUfunction_attribute
+constexpr int kMaxDynamicSharedBytes = 8;    // CUfunction_attribute
 constexpr unsigned kHostPortableMapped = 3;  // CU_MEMHOSTALLOC_PORTABLE | _DEVICEMAP
 constexpr unsigned kStreamNonBlocking = 1;
 
@@ -34,7 +35,8 @@ struct Api {
 #include "runtime/cuda/driver_api.def"
 };
 
-// Loads libcuda.so.1 and initialises it, once a process. Errors (kDevice): says whether the library is missing, lacks a function or refuses.
+// Loads libcuda.so.1 and initialises it, once a process. Errors (kDevice): says whether the library is
+// missing, lacks a function or refuses.
 Result<const Api*> load_api();
 
 // The driver's name for a code.

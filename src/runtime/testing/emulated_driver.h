@@ -1,4 +1,5 @@
-// An emulated GPU behind gpu_driver.h, for tests: its memory is the process's, its resident kernel a thread of fibers.
+// An emulated GPU behind gpu_driver.h, for tests: its memory is the process's, its resident kernel a thread
+// of fibers.
 #pragma once
 
 #include "interp/testing/emulated_team.h"
@@ -35,7 +36,9 @@ class EmulatedDriver final : public GpuDriver {
     memory_.push_back(std::make_unique<Block[]>(bytes / sizeof(Block) + 1));
     return memory_.back()[0].bytes;
   }
-  Result<unsigned char*> allocate_host(uint64_t bytes, const char* what) override { return allocate(bytes, what); }
+  Result<unsigned char*> allocate_host(uint64_t bytes, const char* what) override {
+    return allocate(bytes, what);
+  }
   Status upload(unsigned char* to, const void* from, uint64_t bytes) override {
     std::memcpy(to, from, bytes);
     return {};
@@ -48,8 +51,12 @@ class EmulatedDriver final : public GpuDriver {
     std::memset(to, 0, bytes);
     return {};
   }
-  Status fill_random(unsigned char*, uint64_t, DType, float, uint64_t) override { return device_error("an emulated GPU fills nothing"); }
-  Result<double> read_bandwidth(const unsigned char*, uint64_t) override { return device_error("an emulated GPU has no bandwidth"); }
+  Status fill_random(unsigned char*, uint64_t, DType, float, uint64_t) override {
+    return device_error("an emulated GPU fills nothing");
+  }
+  Result<double> read_bandwidth(const unsigned char*, uint64_t) override {
+    return device_error("an emulated GPU has no bandwidth");
+  }
   Status launch(const Resident* resident) override {
     if (kernel_.joinable()) kernel_.join();
     running_ = true;
