@@ -110,7 +110,7 @@ TEST(ResidentDevice, ComputesOddShapesToo) {
     options.shape = shape;
     options.max_context = 150;
     options.n_workers = 2;
-    options.programs = {{{4, 4, 4, 4}, 16, 16}, {{72, 72, 72, 16}, 16, 16}};
+    options.programs = {{{4, 4, 4, 4}, 16, 16, {}}, {{72, 72, 72, 16}, 16, 16, {}}};
     const SeededToy toy = gpu_toy(options);
     Engine engine = engine_of<32>(toy, {.threads = 64});
     expect_sequence(engine, toy, some_tokens(67, shape.vocab, 3), 67);

@@ -46,7 +46,8 @@ TEST_P(Object, ThatIsCutShortIsRefused) {
   EXPECT_FALSE(check_object({}, GetParam()).ok());
   const auto object = interpreter_object(GetParam());
   for (const size_t bytes : {size_t{10}, size_t{64}, object.size() / 2}) {
-    if (bytes < object.size()) EXPECT_FALSE(check_object(object.first(bytes), GetParam()).ok()) << bytes;
+    if (bytes >= object.size()) continue;
+    EXPECT_FALSE(check_object(object.first(bytes), GetParam()).ok()) << bytes;
   }
 }
 
