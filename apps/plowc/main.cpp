@@ -1,6 +1,7 @@
 // plowc: checkpoint -> bundle, and what is in a bundle. Only the command line is here.
 #include "console/command_line.h"
 #include "console/host.h"
+#include "cost/part.h"
 #include "plowc/compile_command.h"
 #include "plowc/explain_command.h"
 #include "plowc/tune_command.h"
@@ -83,7 +84,8 @@ void add_compile_options(CLI::App& app, Arguments& a) {
       ->check(CLI::Range(1u, 65535u))
       ->capture_default_str();
   a.compile.n_workers = 0;
-  app.add_option("--workers", a.compile.n_workers, "Cores that run packets [all that this process may use]")
+  app.add_option("--workers", a.compile.n_workers,
+                 "Cores or multiprocessors that run packets [all that this process may use, or of the GPU]")
       ->check(CLI::Range(1u, 65535u));
   app.add_option("--kv-dtype", a.kv_dtype, "Type of keys and values in the cache")
       ->check(CLI::IsMember({"f32", "bf16"}))
@@ -129,6 +131,8 @@ void add_tune_commands(CLI::App& app, Arguments& a, Commands& commands) {
   commands.tune =
       app.add_subcommand("tune", "Measure this machine, look for better settings, show what was found");
   commands.tune->add_option("BUNDLE", a.tune.bundle, "The bundle to look for better settings for");
+  commands.tune->add_option("--hf-dir", a.tune.checkpoint,
+                            "Or a checkpoint, which is compiled for this and thrown away");
   commands.tune->add_option("--what", a.tune.what, "Which steps to make faster")
       ->check(CLI::IsMember({"decode", "prefill", "both"}))
       ->capture_default_str();
@@ -196,6 +200,7 @@ Result<int> run_compile(Arguments& a) {
   a.compile.isa = arch_of(a.arch);
   a.compile.checkpoint = a.checkpoint;
   a.compile.out = a.out.empty() ? default_out(a.checkpoint) : std::filesystem::path(a.out);
+  if (a.compile.n_workers == 0) a.compile.n_workers = default_part(a.compile.isa).n_workers;
   if (a.compile.n_workers == 0) a.compile.n_workers = read_host_facts().cores;
   a.compile.kv_dtype = dtype_of(a.kv_dtype);
   if (!a.weight_dtype.empty()) a.compile.weight_dtype = dtype_of(a.weight_dtype);
@@ -219,9 +224,10 @@ Status run_tune(const Commands& commands, const Arguments& a) {
   if (commands.show->parsed()) return tune_show(a.tune);
   if (commands.best->parsed()) return tune_best(a.tune);
   if (commands.export_rows->parsed()) return tune_export(a.tune);
-  if (!a.tune.bundle.empty()) return tune_bundle(a.tune);
+  if (!a.tune.bundle.empty() || !a.tune.checkpoint.empty()) return tune_bundle(a.tune);
   return usage_error(
-      "tune needs a bundle, or one of calibrate, status, show, best and export. Run 'plowc tune --help'.");
+      "tune needs a bundle or --hf-dir, or one of calibrate, status, show, best and export. Run 'plowc tune "
+      "--help'.");
 }
 
 Result<int> dispatch(const Commands& commands, Arguments& a) {

@@ -1,6 +1,7 @@
 #include "plowc/tune_command.h"
 
 #include "base/text_table.h"
+#include "compile/pipeline.h"
 #include "console/bundle_dir.h"
 #include "console/host.h"
 #include "console/interrupt.h"
@@ -228,8 +229,57 @@ json::object sweep_to_json(const SweepResult& result) {
 
 }  // namespace
 
-Status tune_bundle(const TuneOptions& options) {
+namespace {
+
+// A folder that is gone when it is no longer needed.
+class ScratchFolder {
+ public:
+  ScratchFolder()
+      : path_(std::filesystem::temp_directory_path() / fmt::format("plowc-tune-{}", ::getpid())) {}
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+class CompileBar : public ProgressSink {
+ public:
+  explicit CompileBar(TuneSink& sink) : sink_(sink) {}
+  void summary(const CompileSummary&) override {}
+  void stage(std::string_view name, uint64_t done, uint64_t total) override {
+    sink_.progress(name, done, total);
+  }
+  bool cancelled() const override { return sink_.cancelled(); }
+
+ private:
+  TuneSink& sink_;
+};
+
+}  // namespace
+
+Status tune_bundle(const TuneOptions& given) {
   catch_interrupts();
+  TuneOptions options = given;
+  const ScratchFolder scratch;
+  if (options.bundle.empty()) {
+    PLOW_TRY(const MachineKey machine, machine_key(options.level, options.n_workers));
+    PLOW_TRY(ChosenPlan chosen, choose_plan(options.source, Isa::kX86_64, machine.n_workers));
+    CompileOptions compile;
+    compile.checkpoint = options.checkpoint;
+    compile.out = scratch.path();
+    compile.n_workers = machine.n_workers;
+    compile.plan = std::move(chosen.plan);
+    BarSink bar(options.json);
+    CompileBar progress(bar);
+    if (auto compiled = compile_model(compile, progress); !compiled.ok()) return compiled.error();
+    options.bundle = scratch.path().string();
+  }
   PLOW_TRY(const BundleDir bundle, open_bundle_dir(options.bundle));
   PLOW_TRY(const MachineKey key, machine_key(options.level, bundle.file.header().n_workers));
   PLOW_TRY(TuneDb db, open_database(options));
@@ -252,7 +302,8 @@ Status tune_bundle(const TuneOptions& options) {
   Result<SweepResult> result = sweep(sweep_options, sink);
   sink.clear();
   if (!result.ok()) return result.error();
-  result->model = bundle.names.served_name;
+  result->model = given.bundle.empty() ? std::filesystem::path(given.checkpoint).filename().string()
+                                       : bundle.names.served_name;
   for (const Trial& trial : result->winners) {
     const SettingRow row{trial.setting,      body_digest(trial.setting.op),
                          trial.race.b.ns,    trial.race.b.spread,

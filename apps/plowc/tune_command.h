@@ -29,13 +29,14 @@ struct TuneOptions {
   double seconds = 0;      // 0: as the command finds right
   uint32_t n_workers = 0;  // 0: all cores that this process may use
   std::string level = "auto";
+  std::string checkpoint;     // to be compiled, tuned and thrown away, when there is no bundle
   std::string bundle;         // to be tuned
   std::string what = "both";  // decode, prefill or both
   std::string output;         // of export
   bool json = false;
 };
 
-// Sweeps the settings of a bundle and stores those that win. REQUIRES options.bundle.
+// Sweeps the settings of a bundle and stores those that win. REQUIRES a bundle or a checkpoint.
 Status tune_bundle(const TuneOptions& options);
 Status tune_calibrate(const TuneOptions& options);
 Status tune_status(const TuneOptions& options);  // which parts and how many rows there are

@@ -133,7 +133,9 @@ Result<DecodeRun> decode_once(Engine& engine, std::vector<uint32_t>& slots, cons
 
 // The read bandwidth, unless others held the cores meanwhile: a thread's own time counts what it waits for
 // memory but not what it waits for a core, so on a quiet machine both clocks tell the same rate.
-Result<ReadBandwidth> bandwidth_here(const Engine& engine) {
+Result<ReadBandwidth> bandwidth_here(Engine& engine) {
+  PLOW_TRY(const double of_device, engine.read_bandwidth());
+  if (of_device > 0) return ReadBandwidth{of_device, of_device, of_device / engine.n_workers()};
   PLOW_TRY(const ReadBandwidth measured,
            measure_read_bandwidth(engine.n_workers(), read_host_facts().memory_available));
   const double undisturbed = measured.own_core * engine.n_workers();
@@ -190,6 +192,11 @@ Result<Engine> load_engine(const BenchOptions& options) {
   return Engine::load(options.bundle, options.engine);
 }
 
+// What ran: the level of a CPU's instructions, or the GPU's name.
+std::string instructions(const Engine& engine) {
+  return engine.device_name() == "cpu" ? isa_level_name(engine.isa_level()) : engine.device_name();
+}
+
 struct DecodeFigures {
   Measured measured;
   ReadBandwidth bandwidth;
@@ -204,7 +211,7 @@ void print_decode(const Engine& engine, const BenchOptions& options, const Decod
   if (options.json) {
     const json::object out{{"bench", "decode"},
                            {"model", name},
-                           {"isa", isa_level_name(engine.isa_level())},
+                           {"isa", instructions(engine)},
                            {"workers", engine.n_workers()},
                            {"rows", options.rows},
                            {"context", options.context},
@@ -224,8 +231,8 @@ void print_decode(const Engine& engine, const BenchOptions& options, const Decod
     return;
   }
   fmt::print("decode of {} ({}, {} workers): {} sequence(s), from {} tokens on, {} steps, {} repeats\n", name,
-             isa_level_name(engine.isa_level()), engine.n_workers(), options.rows, options.context,
-             options.steps, options.repeat);
+             instructions(engine), engine.n_workers(), options.rows, options.context, options.steps,
+             options.repeat);
   print_row("tokens a second", fmt::format("{:.1f}", tokens_per_second));
   print_row("a step",
             fmt::format("{:.3f} ms (median; spread {:.1f}%)", f.step_seconds * 1e3, f.measured.spread * 100));
@@ -252,7 +259,7 @@ void print_prefill(const Engine& engine, const BenchOptions& options, const Pref
   if (options.json) {
     const json::object out{{"bench", "prefill"},
                            {"model", name},
-                           {"isa", isa_level_name(engine.isa_level())},
+                           {"isa", instructions(engine)},
                            {"workers", engine.n_workers()},
                            {"tokens", options.context},
                            {"chunk", engine.max_rows()},
@@ -270,8 +277,7 @@ void print_prefill(const Engine& engine, const BenchOptions& options, const Pref
     return;
   }
   fmt::print("prefill of {} ({}, {} workers): {} tokens in chunks of up to {}, {} repeats\n", name,
-             isa_level_name(engine.isa_level()), engine.n_workers(), options.context, engine.max_rows(),
-             options.repeat);
+             instructions(engine), engine.n_workers(), options.context, engine.max_rows(), options.repeat);
   print_row("tokens a second", fmt::format("{:.1f}", tokens_per_second));
   print_row("the prompt",
             fmt::format("{:.3f} ms (median; spread {:.1f}%)", seconds * 1e3, f.measured.spread * 100));

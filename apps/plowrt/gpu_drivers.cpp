@@ -1,9 +1,13 @@
 #include "plowrt/gpu_drivers.h"
 
+#include "base/text_table.h"
+#include "isa/nvidia/object.h"
+#include "runtime/cuda/cuda_driver.h"
+#include "runtime/cuda/driver_api.h"
+
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <array>
 #include <filesystem>
 
 namespace plow {
@@ -33,33 +37,28 @@ class Library {
 
 }  // namespace
 
-// Signatures and meaning: the CUDA driver API reference, sections "Initialization", "Version Management",
-// "Device Management".
 std::string describe_cuda_driver() {
-  const Library cuda("libcuda.so.1");
-  if (!cuda.loaded()) return "no driver (libcuda.so.1 is not installed)";
-  auto* init = cuda.find<int(unsigned)>("cuInit");
-  auto* version = cuda.find<int(int*)>("cuDriverGetVersion");
-  auto* count_devices = cuda.find<int(int*)>("cuDeviceGetCount");
-  auto* device_name = cuda.find<int(char*, int, int)>("cuDeviceGetName");
-  if (init == nullptr || version == nullptr || count_devices == nullptr || device_name == nullptr) {
-    return "libcuda.so.1 lacks functions of the driver API";
+  const auto api = cuda::load_api();
+  if (!api.ok()) return api.error().message;
+  const auto version = cuda::driver_version(**api);
+  const auto devices = cuda::list_devices(**api);
+  if (!version.ok()) return version.error().message;
+  if (!devices.ok()) return devices.error().message;
+  std::string text = fmt::format("driver for CUDA {}.{}, {} device(s)", *version / 1000, *version % 1000 / 10,
+                                 devices->size());
+  for (size_t i = 0; i < devices->size(); ++i) {
+    const cuda::DeviceFacts& device = (*devices)[i];
+    const auto isa = isa_of_compute_capability(device.major, device.minor);
+    const bool built = isa && !nvidia::interpreter_object(*isa).empty();
+    text += fmt::format(
+        "; cuda:{} is {}, {} multiprocessors, {}, {}", i, device.name, device.multiprocessors,
+        format_bytes(static_cast<double>(device.memory_total)),
+        built ? fmt::format("runs bundles of {}", isa_name(*isa))
+        : isa ? fmt::format("would run {}, but this program was built without nvcc", isa_name(*isa))
+              : fmt::format("compute capability {}.{}, which plow has no interpreter for", device.major,
+                            device.minor));
   }
-  if (const int error = init(0); error != 0) {
-    return fmt::format("libcuda.so.1 is there, but cuInit says {}{}", error,
-                       std::filesystem::exists("/dev/nvidiactl") ? "" : " (no /dev/nvidiactl)");
-  }
-  int number = 0, devices = 0;
-  version(&number);
-  count_devices(&devices);
-  std::string text =
-      fmt::format("driver for CUDA {}.{}, {} device(s)", number / 1000, number % 1000 / 10, devices);
-  for (int device = 0; device < devices; ++device) {
-    std::array<char, 256> name{};
-    if (device_name(name.data(), static_cast<int>(name.size()) - 1, device) == 0)
-      text += fmt::format(", {}", name.data());
-  }
-  return text + "; this build has no interpreter for them";
+  return text;
 }
 
 // hsa_init is in the HSA runtime specification 1.2, section 2.1.

@@ -47,6 +47,7 @@ CLI::Option* add_assets(CLI::App* command, Arguments& a) {
 
 void add_engine_options(CLI::App* command, Arguments& a) {
   add_assets(command, a)->required();
+  command->add_option("--device", a.engine.device, "cpu or cuda:N [what the bundle was compiled for]");
   command
       ->add_option("--threads", a.engine.threads,
                    "Threads that run packets [the bundle's workers; another number is refused]")
@@ -175,6 +176,8 @@ void add_bench(CLI::App& app, Arguments& a, Commands& commands) {
   commands.decode->add_option("--steps", a.bench.steps, "Steps of a repeat")
       ->check(CLI::Range(1u, kMost))
       ->capture_default_str();
+  commands.decode->add_flag("--random-weights", a.engine.random_weights,
+                            "Make weights on the GPU instead of reading the bundle's");
   commands.prefill = commands.bench->add_subcommand("prefill", "Tokens a second of a prompt");
   add_bench_options(commands.prefill, a);
   commands.bench->footer(

@@ -23,10 +23,14 @@ namespace {
 
 using std::chrono::steady_clock;
 
+// What decides how sums are rounded.
+std::string device_text(const Engine& engine) {
+  return engine.device_name() == "cpu" ? isa_level_name(engine.isa_level()) : engine.device_name();
+}
+
 std::string fingerprint(const Engine& engine) {
   const BundleHeader& header = engine.bundle().header();
-  return fmt::format("plow-{}-{:016x}-{}", PLOW_VERSION, header.body_digest_low,
-                     isa_level_name(engine.isa_level()));
+  return fmt::format("plow-{}-{:016x}-{}", PLOW_VERSION, header.body_digest_low, device_text(engine));
 }
 
 std::vector<MemoryPart> memory_parts(const MemoryPlan& plan) {
@@ -38,7 +42,7 @@ std::vector<MemoryPart> memory_parts(const MemoryPlan& plan) {
 ServedModel served(Model& model, const std::string& name, const MemoryPlan& plan) {
   ServedModel served{name.empty() ? model.name : name,
                      fingerprint(model.engine),
-                     isa_level_name(model.engine.isa_level()),
+                     device_text(model.engine),
                      std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()),
                      std::move(model.tokenizer),
                      std::move(model.chat_template),

@@ -29,9 +29,9 @@ def without_comments(text):
     return "".join(out)
 
 
-def forbidden_words(theories):
+def forbidden_words(folder):
     found = []
-    for path in sorted(theories.rglob("*.v")):
+    for path in sorted(folder.rglob("*.v")):
         for number, line in enumerate(without_comments(path.read_text()).splitlines(), 1):
             for word in FORBIDDEN.findall(line):
                 found.append(f"{path.name}:{number}: {word}")
@@ -51,8 +51,9 @@ def printed_assumptions(coqc, compiled, source):
         return "".join(f"{name}: {part}" for name, part in zip(names, parts, strict=True))
 
 
-def problems(coqc, compiled, theories):
-    found = forbidden_words(theories)
+def problems(coqc, compiled, proofs):
+    theories = proofs / "theories"
+    found = forbidden_words(proofs)
     printed = printed_assumptions(coqc, compiled, (theories / "Assumptions.v").read_text())
     golden = (theories / "Assumptions.golden").read_text()
     if printed != golden:
@@ -71,7 +72,7 @@ def main():
     assumed = printed_assumptions(coqc, compiled, "Axiom a : False.\nPrint Assumptions a.\n")
     if not assumed.startswith("a: Axioms:"):
         sys.exit("assumptions.py: an axiom is not noticed")
-    found = problems(coqc, compiled, proofs / "theories")
+    found = problems(coqc, compiled, proofs)
     for problem in found:
         print(problem)
     sys.exit(1 if found else 0)

@@ -1,4 +1,5 @@
-// Prints what the C++ compiler takes the layout of a bundle's records for, in the words of `plow_verify --layout`.
+// Prints what the C++ compiler takes the layout of a bundle's records for, in the words of `plow_verify
+// --layout`.
 #include "abi/header.h"
 
 #include <cstddef>
@@ -7,7 +8,8 @@
 using namespace plow;
 
 #define SIZE(type) std::printf("%s %zu\n", #type, sizeof(type))
-#define FIELD(type, field) std::printf("%s.%s %zu %zu\n", #type, #field, offsetof(type, field), sizeof(type::field))
+#define FIELD(type, field) \
+  std::printf("%s.%s %zu %zu\n", #type, #field, offsetof(type, field), sizeof(type::field))
 
 int main() {
   SIZE(BundleHeader);

@@ -27,7 +27,8 @@ inline std::vector<std::string> verifier_lines(const std::string& arguments, con
   return lines;
 }
 
-// A batch of bundles; verdicts() gives one line for each, in their order: "accepted", or "rejected: " and the reason.
+// A batch of bundles; verdicts() gives one line for each, in their order: "accepted", or "rejected: " and the
+// reason.
 class VerifierBatch {
  public:
   void add(std::span<const std::byte> bundle) {

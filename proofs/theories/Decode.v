@@ -172,7 +172,7 @@ Definition decode_tensor (i : nat) : option tensor :=
   let at_ := element kTensors tensor_size i in
   match decode_space (get at_ tensor_space), decode_element (get at_ tensor_dtype) with
   | Some sp, Some el =>
-      need ((get at_ tensor_row_kind <=? 2) && (1 <=? get at_ tensor_layout) && (get at_ tensor_layout <=? 3)) (Some
+      need ((get at_ tensor_row_kind <=? 2) && (1 <=? get at_ tensor_layout) && (get at_ tensor_layout <=? 5)) (Some
         {| t_space := sp; t_group := get at_ tensor_kv_group; t_offset := get_wide at_ tensor_offset;
            t_bytes := get_wide at_ tensor_bytes; t_kind := get at_ tensor_row_kind; t_rows := N.of_nat (get at_ tensor_rows);
            t_cols := get at_ tensor_cols; t_stride := N.of_nat (get at_ tensor_row_stride); t_element := el;

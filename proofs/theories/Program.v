@@ -64,7 +64,7 @@ Definition accesses (p : packet) (gs : list region) (r : nat) : list access :=
   filter (fun a => negb (is_tape (tensors (a_tensor a)))) (map (access_of p r) gs).
 
 Definition work_of (p : packet) (gs : list region) (r : nat) : list (instr (list access)) :=
-  if p_op p =? op_leave then []
+  if p_op p =? op_leave then [Work []]  (* nothing, but the step does not end before it *)
   else if p_op p =? op_clear then [Clear]
   else if p_op p =? op_advance then [Advance]
   else [Work (accesses p gs r)].

@@ -132,8 +132,9 @@ Variable cert : certificate.
 Variable tensors : nat -> tensor.
 Variable most_rows : nat -> nat.   (* by kind, in any step *)
 Variable tiles : nat -> nat.       (* by kind, in this step *)
-(* Of each tensor: who touches it, and between which places. *)
+(* Of each tensor: who touches it, and between which places; and how far each worker is, at least, when any of them begins. *)
 Variable uses : nat -> list (nat * (nat * nat)).
+Variable floor : nat -> nat -> nat.
 
 Definition beforeb (w p v q : nat) : bool := p <? reached (c_know cert) v q w.
 
@@ -148,21 +149,29 @@ Definition read_after_writes (writes : list touch) (x : touch) : bool :=
     (a_end a <=? t_cols (tensors (a_tensor a)))
   end.
 
+(* The accesses of one row tile: written once, and read after that. *)
+Definition check_tile (te : tensor) (writes reads : list touch) : bool :=
+  chain 0 (Sorted.sort writes) (t_cols te) && forallb (read_after_writes writes) reads.
+
 Definition check_output (t : nat) (l : list touch) : bool :=
   let writes := filter writes_it l in
+  let reads := filter reads_it l in
   let te := tensors t in
   holds_rows most_rows te &&
-  all_below (fun r => chain 0 (Sorted.sort (filter (of_tile r) writes)) (t_cols te)) (tiles (tile_kind te)) &&
+  all_below (fun r => check_tile te (filter (of_tile r) writes) (filter (of_tile r) reads)) (tiles (tile_kind te)) &&
   forallb (fun x => match a_rows (snd x) with Some r => r <? tiles (tile_kind te) | None => false end) writes &&
-  forallb (read_after_writes writes) (filter reads_it l).
+  forallb (fun x => match a_rows (snd x) with Some r => r <? tiles (tile_kind te) | None => read_after_writes writes x end) reads.
 
 Definition used_by (t : nat) (x : touch) : bool :=
   match x with (w, p, _) => existsb (fun u => (fst u =? w) && (fst (snd u) <=? p) && (p <=? snd (snd u))) (uses t) end.
+Definition floor_ok (t : nat) : bool :=
+  forallb (fun v => all_below (fun w => floor t w <=? reached (c_know cert) (fst v) (fst (snd v)) w) workers) (uses t).
+
 Definition check_tensor (t : nat) (l : list touch) : bool :=
-  if is_output (tensors t) then check_output t l && forallb (used_by t) l else forallb reads_it l.
+  if is_output (tensors t) then check_output t l && forallb (used_by t) l && floor_ok t else forallb reads_it l.
 
 Definition all_before (t t' : nat) : bool :=
-  forallb (fun u => forallb (fun v => beforeb (fst u) (snd (snd u)) (fst v) (fst (snd v))) (uses t')) (uses t).
+  forallb (fun u => snd (snd u) <? floor t' (fst u)) (uses t).
 
 (* Tensors that share memory: first the one, for good, then the other. *)
 Definition check_pair (tt : nat * nat) : bool := all_before (fst tt) (snd tt) || all_before (snd tt) (fst tt).
@@ -182,7 +191,7 @@ Proof.
 Qed.
 
 Lemma output_checked : forall t x, In x (touches_of c t) -> is_output (tensors t) = true ->
-  check_output t (touches_of c t) = true /\ forall y, In y (touches_of c t) -> used_by t y = true.
+  check_output t (touches_of c t) = true /\ (forall y, In y (touches_of c t) -> used_by t y = true) /\ floor_ok t = true.
 Proof.
   intros t x I O. assert (N : touches_of c t <> []) by (intro Q; rewrite Q in I; destruct I).
   pose proof (tensor_checked t N) as K. unfold check_tensor in K. rewrite O, !andb_true_iff, forallb_forall in K. tauto.
@@ -195,13 +204,14 @@ Lemma all_before_sound : forall t t', all_before t t' = true ->
   w < workers -> v < workers -> w <> v -> q < size c v -> before (c_know cert) w p v q.
 Proof.
   intros t t' H (x & Ix) (y & Iy) O O' w p a v q b I I' W V N Sz.
-  destruct (output_checked t x Ix O) as (_ & U). destruct (output_checked t' y Iy O') as (_ & U').
+  destruct (output_checked t x Ix O) as (_ & U & _). destruct (output_checked t' y Iy O') as (_ & U' & Fl).
   specialize (U _ I). specialize (U' _ I'). cbn in U, U'.
   apply existsb_exists in U, U'. destruct U as ((w' & (f & l)) & J & U), U' as ((v' & (f' & l')) & J' & U').
   cbn in U, U'. rewrite !andb_true_iff in U, U'. destruct U as [[U1 U2] U3], U' as [[U1' U2'] U3'].
   apply Nat.eqb_eq in U1, U1'. apply Nat.leb_le in U2, U3, U2', U3'. subst w' v'.
-  unfold all_before in H. rewrite forallb_forall in H. specialize (H _ J). rewrite forallb_forall in H. specialize (H _ J').
-  cbn in H. unfold beforeb in H. apply Nat.ltb_lt in H. unfold before. unfold reached in *.
+  unfold all_before in H. rewrite forallb_forall in H. specialize (H _ J). cbn in H. apply Nat.ltb_lt in H.
+  unfold floor_ok in Fl. rewrite forallb_forall in Fl. specialize (Fl _ J'). cbn in Fl.
+  pose proof (all_below_sound _ _ Fl w W) as Fl'. cbn in Fl'. apply Nat.leb_le in Fl'. unfold before. unfold reached in *.
   destruct (w =? v) eqn:Q; [apply Nat.eqb_eq in Q; contradiction|].
   pose proof (knowledge_grows work workers lines cert c synced v w f' q V W N U2' Sz). lia.
 Qed.
@@ -214,7 +224,7 @@ Theorem made_once : forall t x r col, In x (touches_of c t) -> is_output (tensor
 Proof.
   intros t x r col I O R C. destruct (output_checked t x I O) as (K & _).
   unfold check_output in K. rewrite !andb_true_iff in K. destruct K as [[[_ K] _] _].
-  pose proof (all_below_sound _ _ K r R) as Ch. cbn in Ch.
+  pose proof (all_below_sound _ _ K r R) as Ch. cbn beta in Ch. unfold check_tile in Ch. apply andb_true_iff in Ch. destruct Ch as [Ch _].
   pose proof (Sorted.Permuted_sort (filter (of_tile r) (filter writes_it (touches_of c t)))) as Perm.
   destruct (chain_covers _ _ _ Ch col) as (y & Iy & Cy); [lia|].
   assert (Back : forall z, In z (Sorted.sort (filter (of_tile r) (filter writes_it (touches_of c t)))) <->
@@ -233,14 +243,28 @@ Proof.
 Qed.
 
 Lemma read_ordered : forall t w p a v q b, In (w, p, a) (touches_of c t) -> In (v, q, b) (touches_of c t) ->
-  forallb (read_after_writes (filter writes_it (touches_of c t))) (filter reads_it (touches_of c t)) = true ->
+  check_output t (touches_of c t) = true ->
   a_writes a = false -> a_writes b = true -> rows_meet a b = true -> columns_meet a b = true -> before (c_know cert) v q w p.
 Proof.
-  intros t w p a v q b I J K Ra Wb Rm Cm. rewrite forallb_forall in K.
+  intros t w p a v q b I J K Ra Wb Rm Cm. unfold check_output in K. cbv zeta in K. rewrite !andb_true_iff in K.
+  destruct K as [[[_ K1] K2] K3].
   assert (I' : In (w, p, a) (filter reads_it (touches_of c t))) by (apply filter_In; split; [exact I|unfold reads_it; cbn; now rewrite Ra]).
-  specialize (K _ I'). cbn in K. apply andb_true_iff in K. destruct K as [K _]. rewrite forallb_forall in K.
   assert (J' : In (v, q, b) (filter writes_it (touches_of c t))) by (apply filter_In; split; [exact J|exact Wb]).
-  specialize (K _ J'). cbn in K. rewrite Rm, Cm in K. cbn in K. now apply Nat.ltb_lt in K.
+  assert (Found : forall ws, In (v, q, b) ws -> read_after_writes ws (w, p, a) = true -> before (c_know cert) v q w p).
+  { intros ws Jw R. unfold read_after_writes in R. apply andb_true_iff in R. destruct R as [R _]. rewrite forallb_forall in R.
+    specialize (R _ Jw). cbn in R. rewrite Rm, Cm in R. cbn in R. now apply Nat.ltb_lt in R. }
+  rewrite forallb_forall in K3. specialize (K3 _ I'). cbn [snd] in K3.
+  destruct (a_rows a) as [r|] eqn:Ea; [|exact (Found _ J' K3)].
+  apply Nat.ltb_lt in K3. pose proof (all_below_sound _ _ K1 r K3) as T. cbn beta in T. unfold check_tile in T.
+  apply andb_true_iff in T. destruct T as [_ T]. rewrite forallb_forall in T.
+  assert (Ir : In (w, p, a) (filter (of_tile r) (filter reads_it (touches_of c t))))
+    by (apply filter_In; split; [exact I'|unfold of_tile; cbn; rewrite Ea; apply Nat.eqb_refl]).
+  specialize (T _ Ir). unfold rows_meet in Rm. rewrite Ea in Rm.
+  destruct (a_rows b) as [r'|] eqn:Eb.
+  - apply Nat.eqb_eq in Rm. subst r'. apply (Found (filter (of_tile r) (filter writes_it (touches_of c t)))); [|exact T].
+    apply filter_In. split; [exact J'|unfold of_tile; cbn; rewrite Eb; apply Nat.eqb_refl].
+  - (* a write of all rows is refused *)
+    exfalso. rewrite forallb_forall in K2. specialize (K2 _ J'). cbn [snd] in K2. rewrite Eb in K2. discriminate.
 Qed.
 
 (* THEOREM. What a step reads of its own outputs has been written before, by the one who makes it. *)
@@ -248,8 +272,7 @@ Theorem read_after_write : forall t w p a v q b, In (w, p, a) (touches_of c t) -
   is_output (tensors t) = true -> a_writes a = false -> a_writes b = true ->
   rows_meet a b = true -> columns_meet a b = true -> before (c_know cert) v q w p.
 Proof.
-  intros t w p a v q b I J O. destruct (output_checked t _ I O) as (K & _).
-  unfold check_output in K. rewrite !andb_true_iff in K. destruct K as [_ K]. now apply read_ordered with (t := t).
+  intros t w p a v q b I J O. destruct (output_checked t _ I O) as (K & _). now apply read_ordered with (t := t).
 Qed.
 
 Hypothesis sharing_all : forall t t', t <> t' -> share (tensors t) (tensors t') = true -> is_output (tensors t) = true ->
@@ -285,8 +308,8 @@ Proof.
     rewrite (Ra _ _ _ Ia O), (Ra _ _ _ Ib (eq_sym Out)) in Wr. discriminate. }
   assert (O' : is_output (tensors (a_tensor b)) = true) by (rewrite <- Out; exact O).
   destruct (Nat.eq_dec (a_tensor a) (a_tensor b)) as [E|E].
-  - destruct (Meet E) as [Rm Cm]. destruct (output_checked _ _ Ia O) as (K & _).
-    unfold check_output in K. rewrite !andb_true_iff in K. destruct K as [[[_ K1] K2] K3].
+  - destruct (Meet E) as [Rm Cm]. destruct (output_checked _ _ Ia O) as (K & _). pose proof K as Kall.
+    unfold check_output in K. cbv zeta in K. rewrite !andb_true_iff in K. destruct K as [[[_ K1] K2] K3].
     rewrite <- E in Ib.
     destruct (a_writes a) eqn:Wa.
     + destruct (a_writes b) eqn:Wb.
@@ -297,7 +320,7 @@ Proof.
         pose proof (K2 _ Fa) as Ta. pose proof (K2 _ Fb) as Tb. cbn in Ta, Tb.
         unfold rows_meet in Rm. destruct (a_rows a) as [r|] eqn:Ea; [|discriminate]. destruct (a_rows b) as [r'|] eqn:Eb; [|discriminate].
         apply Nat.eqb_eq in Rm. subst r'. apply Nat.ltb_lt in Ta.
-        pose proof (all_below_sound _ _ K1 r Ta) as Ch. cbn in Ch.
+        pose proof (all_below_sound _ _ K1 r Ta) as Ch. cbn beta in Ch. unfold check_tile in Ch. apply andb_true_iff in Ch. destruct Ch as [Ch _].
         pose proof (Sorted.Permuted_sort (filter (of_tile r) (filter writes_it (touches_of c (a_tensor a))))) as Perm.
         assert (Ja : In (w, p, a) (filter (of_tile r) (filter writes_it (touches_of c (a_tensor a)))))
           by (apply filter_In; split; [exact Fa|unfold of_tile; cbn; rewrite Ea; apply Nat.eqb_refl]).

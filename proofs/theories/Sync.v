@@ -6,13 +6,17 @@ Import ListNotations.
 
 (* What the untrusted side says of one step's code. *)
 Record certificate := {
-  c_know : nat -> nat -> nat -> nat;  (* worker, place, other worker: how far the other is at least *)
+  c_clock : nat -> nat -> nat;        (* a clock and a worker: how far the worker is at least *)
+  c_segment : nat -> nat -> nat;      (* worker, place: the clock of what is known there *)
   c_full : nat -> nat -> nat;         (* counter, worker: how far the worker is once the counter has all its signals *)
   c_total : nat -> nat;               (* counter: how many signals it gets *)
   c_rank : nat -> nat -> nat;         (* worker, place: a number that grows along queues and from signals to waits *)
   c_top : nat -> nat;                 (* counter: the highest rank of its signals *)
   c_end_worker : nat; c_end_place : nat  (* where Advance is *)
 }.
+
+(* How far worker u is at least when worker w is at place p. *)
+Definition c_know (cert : certificate) (w p u : nat) : nat := c_clock cert (c_segment cert w p) u.
 
 Section Sync.
 Variable body : Type.
@@ -89,7 +93,7 @@ Definition check_counter (k : nat) (l : list (nat * nat)) : bool :=
   forallb (fun vq => c_rank cert (fst vq) (snd vq) <=? c_top cert k) l &&
   all_below (fun u => existsb (fun vq => c_full cert k u <=? told (fst vq) (snd vq) u) l) workers.
 
-Definition keeps (w p : nat) : bool := all_below (fun u => (u =? w) || (c_know cert w (S p) u =? c_know cert w p u)) workers.
+Definition keeps (w p : nat) : bool := c_segment cert w (S p) =? c_segment cert w p.
 
 Definition check_instr (m : M.t (list (nat * nat))) (w p : nat) (i : instr body) : bool :=
   (c_rank cert w p <=? c_rank cert w (S p)) &&
@@ -98,9 +102,8 @@ Definition check_instr (m : M.t (list (nat * nat))) (w p : nat) (i : instr body)
       match M.find k m with
       | None => (n =? 0) && keeps w p
       | Some _ =>
-          (n =? c_total cert k) && (c_top cert k <? c_rank cert w p) &&
-          all_below (fun u => (u =? w) || (c_know cert w (S p) u =? c_know cert w p u)
-                              || (c_know cert w p u <=? c_know cert w (S p) u) && (c_know cert w (S p) u <=? c_full cert k u)) workers
+          (n =? c_total cert k) && (c_top cert k <? c_rank cert w p) && (keeps w p || all_below (fun u => (u =? w) || (c_know cert w (S p) u =? c_know cert w p u)
+                              || (c_know cert w p u <=? c_know cert w (S p) u) && (c_know cert w (S p) u <=? c_full cert k u)) workers)
       end
   | Advance => (w =? c_end_worker cert) && (p =? c_end_place cert) && keeps w p
   | _ => keeps w p
@@ -145,8 +148,7 @@ Proof.
     destruct Worker as [_ Worker]. exact (all_from_sound _ _ _ _ Worker p i A). }
   assert (Counter : forall k, signals_of c k <> [] -> check_counter k (signals_of c k) = true) by exact Counters.
   assert (Kept : forall w p u, keeps w p = true -> u < workers -> u <> w -> c_know cert w (S p) u <= c_know cert w p u).
-  { intros w p u K U N. pose proof (all_below_sound _ _ K u U) as X. cbn in X. apply orb_true_iff in X.
-    destruct X as [X|X]; apply Nat.eqb_eq in X; [contradiction|lia]. }
+  { intros w p u K U N. unfold keeps in K. apply Nat.eqb_eq in K. unfold c_know. rewrite K. lia. }
   split.
   - intros w W. specialize (Worker w W). unfold check_worker in Worker. rewrite !andb_true_iff, negb_true_iff in Worker.
     destruct Worker as [[X _] _]. apply Nat.eqb_neq in X. unfold size. lia.
@@ -175,7 +177,8 @@ Proof.
   - intros w p i u W U N A. specialize (Instr w p i W A). unfold check_instr in Instr. rewrite andb_true_iff in Instr.
     destruct Instr as [_ X]. destruct i as [k n|k|b| |]; try (left; now apply Kept).
     + destruct (M.find k (signal_map c)) as [l|] eqn:Fd.
-      * rewrite !andb_true_iff in X. destruct X as [[_ _] X]. pose proof (all_below_sound _ _ X u U) as Y. cbn in Y.
+      * rewrite !andb_true_iff in X. destruct X as [_ X]. apply orb_true_iff in X. destruct X as [X|X]; [left; now apply Kept|].
+        pose proof (all_below_sound _ _ X u U) as Y. cbn in Y.
         rewrite !orb_true_iff, andb_true_iff in Y.
         destruct Y as [[Y|Y]|[_ Y]]; [apply Nat.eqb_eq in Y; contradiction|apply Nat.eqb_eq in Y; left; lia|].
         apply Nat.leb_le in Y.
@@ -225,11 +228,11 @@ Proof.
   destruct (nth_error l q) as [i|] eqn:I; [|apply nth_error_None in I; lia].
   pose proof (all_from_sound _ _ _ _ X q i I) as Y. cbn in Y. unfold check_instr in Y. rewrite andb_true_iff in Y. destruct Y as [_ Y].
   assert (K : keeps w q = true -> c_know cert w q u <= c_know cert w (S q) u).
-  { intro K. pose proof (all_below_sound _ _ K u U) as Z. cbn in Z. apply orb_true_iff in Z.
-    destruct Z as [Z|Z]; apply Nat.eqb_eq in Z; [contradiction|lia]. }
+  { intro K. unfold keeps in K. apply Nat.eqb_eq in K. unfold c_know. rewrite K. lia. }
   destruct i as [k n|k|b| |]; try (now apply K).
   - destruct (M.find k (signal_map c)); rewrite !andb_true_iff in Y; [|now apply K].
-    destruct Y as [_ Y]. pose proof (all_below_sound _ _ Y u U) as Z. cbn in Z. rewrite !orb_true_iff, andb_true_iff in Z.
+    destruct Y as [_ Y]. apply orb_true_iff in Y. destruct Y as [Y|Y]; [now apply K|].
+    pose proof (all_below_sound _ _ Y u U) as Z. cbn in Z. rewrite !orb_true_iff, andb_true_iff in Z.
     destruct Z as [[Z|Z]|[Z _]]; [apply Nat.eqb_eq in Z; contradiction|apply Nat.eqb_eq in Z; lia|now apply Nat.leb_le].
   - rewrite !andb_true_iff in Y. now apply K.
 Qed.

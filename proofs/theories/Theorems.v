@@ -1,6 +1,6 @@
 (* What it means that `verify` says yes. *)
 From Coq Require Import NArith List Arith Bool Lia.
-From Plow Require Import Trace Machine Invariant Reachable Order Progress Loops Sync Memory Races Program Footprint Verify.
+From Plow Require Import Trace Machine Invariant Reachable Order Progress Ending Loops Sync Memory Races Program Footprint Verify.
 Import ListNotations.
 
 (* A step that a runtime may ask for: a program of the bundle, and how many rows. *)
@@ -36,7 +36,9 @@ Definition lines_of (s : step) : nat := n_counters (program_at (s_program s)).
 
 (* The places that an access of a step covers. *)
 Definition place_of (s : step) (a : access) (l : location) : bool := covers (s_shape s) (tensors_in s (a_tensor a)) a l.
-Definition looks_at (s : step) (w : list access) (l : location) : bool := existsb (fun a => place_of s a l) w.
+(* Any body may look at the step's inputs (positions, slots), named among its operands or not: only Advance changes them. *)
+Definition step_input (l : location) : bool := match l with ColumnEntry c _ => negb (N.eqb c sampled_column) | _ => false end.
+Definition looks_at (s : step) (w : list access) (l : location) : bool := step_input l || existsb (fun a => place_of s a l) w.
 Definition alters (s : step) (w : list access) (l : location) : bool := existsb (fun a => a_writes a && place_of s a l) w.
 Definition registers (w : nat) (l : location) : bool := match l with Register v _ => w =? v | _ => false end.
 
@@ -101,8 +103,8 @@ Lemma sync_checked : forall s, allowed s ->
 Proof. intros s A. pose proof (step_checked s A) as K. unfold check_step in K. rewrite !andb_true_iff in K. tauto. Qed.
 
 Lemma memory_checked : forall s, allowed s ->
-  check_memory (cert_of s) (tensors_in s) (most_rows (program_at (s_program s)))
-    (step_tiles (tiles_of s 1) (tiles_of s 2)) (h_uses (hint_of s)) (sharing_pairs (program_at (s_program s))) (code_of s) = true.
+  check_memory (b_workers b) (cert_of s) (tensors_in s) (most_rows (program_at (s_program s)))
+    (step_tiles (tiles_of s 1) (tiles_of s 2)) (h_uses (hint_of s)) (h_floor (hint_of s)) (sharing_pairs (program_at (s_program s))) (code_of s) = true.
 Proof. intros s A. pose proof (step_checked s A) as K. unfold check_step in K. rewrite !andb_true_iff in K. tauto. Qed.
 
 Lemma step_certified : forall s, allowed s ->
@@ -189,6 +191,20 @@ Proof.
   intros s i A. destruct (tensor_is_ok s i A) as [->|T]; [reflexivity|]. unfold tensor_ok in T. rewrite !andb_true_iff in T. tauto.
 Qed.
 
+Lemma nobody_alters_inputs : forall s, allowed s -> forall w p x l, at_ (code_of s) w p = Some (Work x) -> alters s x l = true ->
+  step_input l = false.
+Proof.
+  intros s A w p x l At H. unfold alters in H. apply existsb_exists in H. destruct H as (a & I & H). apply andb_true_iff in H.
+  destruct H as [Wr P]. destruct l as [ad|gr la ce co|c ro|u n]; try reflexivity. cbn.
+  unfold place_of, covers in P. destruct (t_space (tensors_in s (a_tensor a))) eqn:S; try discriminate.
+  rewrite !andb_true_iff in P. destruct P as [[P _] _]. apply N.eqb_eq in P. rewrite P.
+  destruct (N.eqb (t_offset (tensors_in s (a_tensor a))) sampled_column) eqn:O; [reflexivity|exfalso].
+  assert (T : In (w, p, a) (touches_of (code_of s) (a_tensor a))) by (apply touches_of_all; split; [reflexivity|exists x; auto]).
+  assert (N : touches_of (code_of s) (a_tensor a) <> []) by (intro Q; rewrite Q in T; destruct T).
+  pose proof (tensor_checked _ _ _ _ _ _ _ _ _ (memory_checked s A) _ N) as K. unfold check_tensor, is_output in K. rewrite S, O in K.
+  rewrite forallb_forall in K. specialize (K _ T). unfold reads_it in K. cbn in K. rewrite Wr in K. discriminate.
+Qed.
+
 (* Where two works of a step may meet, one comes after the other. *)
 Lemma step_race_free : forall s, allowed s -> forall w p x v q y, w < b_workers b -> v < b_workers b -> w <> v ->
   at_ (code_of s) w p = Some (Work x) -> at_ (code_of s) v q = Some (Work y) ->
@@ -197,14 +213,19 @@ Lemma step_race_free : forall s, allowed s -> forall w p x v q y, w < b_workers 
 Proof.
   intros s A w p x v q y W V N Ax Ay (l & C).
   assert (D : exists a a', In a x /\ In a' y /\ place_of s a l = true /\ place_of s a' l = true /\ a_writes a || a_writes a' = true).
-  { destruct C as [[C1 C2]|[C1 C2]]; unfold alters, looks_at in C1, C2; apply existsb_exists in C1, C2;
+  { assert (C' : (alters s x l = true /\ existsb (fun a => place_of s a l) y = true) \/
+                 (existsb (fun a => place_of s a l) x = true /\ alters s y l = true)).
+    { unfold looks_at in C. destruct C as [[C1 C2]|[C1 C2]]; [left|right].
+      - rewrite (nobody_alters_inputs s A _ _ _ _ Ax C1) in C2. auto.
+      - rewrite (nobody_alters_inputs s A _ _ _ _ Ay C2) in C1. auto. }
+    clear C. destruct C' as [[C1 C2]|[C1 C2]]; unfold alters in C1, C2; apply existsb_exists in C1, C2;
       destruct C1 as (a & I & C1), C2 as (a' & I' & C2); exists a, a'.
     - apply andb_true_iff in C1. destruct C1 as [Wr C1]. rewrite Wr. auto.
     - apply andb_true_iff in C2. destruct C2 as [Wr C2]. rewrite Wr, orb_true_r. auto. }
   destruct D as (a & a' & I & I' & P & P' & Wr).
   destruct (covers_meet (s_shape s) _ (step_is_legal s A) _ _ a a' l (tensor_holds s _ A) (tensor_holds s _ A) P P') as [Sh M].
   apply (meeting_accesses_ordered (b_workers b) (cert_of s) (tensors_in s) (most_rows (program_at (s_program s)))
-           (step_tiles (tiles_of s 1) (tiles_of s 2)) (h_uses (hint_of s)) (sharing_pairs (program_at (s_program s))) (lines_of s) (code_of s)
+           (step_tiles (tiles_of s 1) (tiles_of s 2)) (h_uses (hint_of s)) (h_floor (hint_of s)) (sharing_pairs (program_at (s_program s))) (lines_of s) (code_of s)
            (sync_checked s A) (memory_checked s A) (sharing_complete s A) w p a v q a'); auto.
   - apply touches_of_all. split; [reflexivity|]. exists x. auto.
   - apply touches_of_all. split; [reflexivity|]. exists y. auto.
@@ -248,10 +269,10 @@ Proof.
     (fun e => c_rank (cert_of (steps e))) (fun e => c_end_worker (cert_of (steps e))) (fun e => c_end_place (cert_of (steps e)))
     certs location value (fun e => looks_at (steps e)) (fun e => alters (steps e))) with (own := registers).
   - intros e x l H. unfold alters, looks_at in *. apply existsb_exists in H. destruct H as (a & I & H).
-    apply andb_true_iff in H. apply existsb_exists. exists a. tauto.
+    apply andb_true_iff in H. apply orb_true_iff. right. apply existsb_exists. exists a. tauto.
   - intros e w p x v q y W V N Ax Ay C. exact (step_race_free (steps e) (all_allowed e) w p x v q y W V N Ax Ay C).
   - intros w v [ad|gr la ce co|co ro|u n] H H'; try discriminate. cbn in *. apply Nat.eqb_eq in H, H'. congruence.
-  - intros e w x [ad|gr la ce co|co ro|u n] H; try discriminate. unfold looks_at.
+  - intros e w x [ad|gr la ce co|co ro|u n] H; try discriminate. unfold looks_at. cbn [step_input orb].
     induction x as [|a x IH]; [reflexivity|]. cbn. rewrite IH. unfold place_of, covers. now destruct (t_space (tensors_in (steps e) (a_tensor a))).
   - exact bodies_change.
   - exact bodies_look.
@@ -270,8 +291,8 @@ Proof.
   intros e w p a v q a' b1 b2 W V A1 I1 R A2 I2 Wr E O Rm Cm t s Rn D St P.
   pose proof (fine_runs _ _ _ _ _ _ _ _ _ _ certs t s Rn) as F.
   assert (B : before (c_know (cert_of (steps e))) v q w p).
-  { apply (read_after_write (cert_of (steps e)) (tensors_in (steps e)) (most_rows (program_at (s_program (steps e))))
-      (step_tiles (tiles_of (steps e) 1) (tiles_of (steps e) 2)) (h_uses (hint_of (steps e))) (sharing_pairs (program_at (s_program (steps e)))) (code_of (steps e))
+  { apply (read_after_write (b_workers b) (cert_of (steps e)) (tensors_in (steps e)) (most_rows (program_at (s_program (steps e))))
+      (step_tiles (tiles_of (steps e) 1) (tiles_of (steps e) 2)) (h_uses (hint_of (steps e))) (h_floor (hint_of (steps e))) (sharing_pairs (program_at (s_program (steps e)))) (code_of (steps e))
       (memory_checked _ (all_allowed e)) (a_tensor a) w p a v q a'); auto.
     - apply touches_of_all. split; [reflexivity|]. exists b1. auto.
     - apply touches_of_all. split; [now symmetry|]. exists b2. auto. }
@@ -291,8 +312,8 @@ Theorem accepted_made_once : forall e t x r col, In x (touches_of (code_of (step
       in_columns (snd z) col = true -> z = y.
 Proof.
   intros e t x r col I O R C.
-  exact (made_once (cert_of (steps e)) (tensors_in (steps e)) (most_rows (program_at (s_program (steps e))))
-    _ (h_uses (hint_of (steps e))) (sharing_pairs (program_at (s_program (steps e)))) (code_of (steps e)) (memory_checked _ (all_allowed e)) t x r col I O R C).
+  exact (made_once (b_workers b) (cert_of (steps e)) (tensors_in (steps e)) (most_rows (program_at (s_program (steps e))))
+    _ (h_uses (hint_of (steps e))) (h_floor (hint_of (steps e))) (sharing_pairs (program_at (s_program (steps e)))) (code_of (steps e)) (memory_checked _ (all_allowed e)) t x r col I O R C).
 Qed.
 
 (* (d) Every byte of the arena that an access covers is a byte of its tensor, and the tensor lies in the arena. *)
@@ -313,5 +334,81 @@ Theorem accepted_banks : forall t s, machine_runs t s -> forall w i, w < b_worke
   bank s (step_of s w mod 3) k = length (filter (fun vq =>
     (step_of s (fst vq) =? step_of s w) && (snd vq <? place s (fst vq))) (signals_of (list access) (code_of (steps (step_of s w))) k)).
 Proof. exact (banks_hold_this_step _ _ _ _ _ _ _ _ _ _ certs). Qed.
+
+(* (a') Every step ends: executions of more moves than the budget of a step are past it, and there are executions of any length. *)
+Definition machine_runs_in := runs_in (list access) (b_workers b) (fun e => code_of (steps e)) (fun e => lines_of (steps e)) turns.
+Definition moves_up_to := budget (list access) (b_workers b) (fun e => code_of (steps e)) turns.
+
+Theorem accepted_steps_end : forall n t s, machine_runs_in n t s -> forall e, moves_up_to e < n -> e < done s.
+Proof.
+  intros n t s R. apply (steps_end _ _ _ _ _ _ _ _ _ _ certs n t s R). intro w.
+  apply (turns_kept _ _ _ _ _ _ _ _ _ _ certs t s).
+  exact (runs_in_runs _ _ _ _ _ _ _ _ R).
+Qed.
+
+Theorem accepted_goes_on_for_ever : forall e, exists n t s, machine_runs_in n t s /\ e < done s.
+Proof.
+  intro e. assert (Any : forall n, exists t s, machine_runs_in n t s).
+  { induction n as [|n (t & s & R)].
+    - exists [], initial. constructor.
+    - destruct (accepted_never_deadlocks t s (runs_in_runs _ _ _ _ _ _ _ _ R)) as (w & a & s' & W & Mv).
+      eexists. exists s'. exact (in_more _ _ _ _ _ _ _ _ _ _ _ R W Mv). }
+  destruct (Any (S (moves_up_to e))) as (t & s & R). exists (S (moves_up_to e)), t, s. split; [exact R|].
+  apply (accepted_steps_end _ _ _ R). lia.
+Qed.
+
+(* (c') The same of elements: each row that is there and each column of an output is written by exactly one packet, once. *)
+Theorem accepted_elements_made_once : forall e t x row col, In x (touches_of (code_of (steps e)) t) ->
+  is_output (tensors_in (steps e) t) = true ->
+  row < rows_of (s_shape (steps e)) (tile_kind (tensors_in (steps e) t)) -> col < t_cols (tensors_in (steps e) t) ->
+  let makes := fun y => In y (touches_of (code_of (steps e)) t) /\ writes_it y = true /\
+    in_rows (s_shape (steps e)) (tile_kind (tensors_in (steps e) t)) (a_rows (snd y)) row = true /\ in_columns (snd y) col = true in
+  exists y, makes y /\ forall z, makes z -> z = y.
+Proof.
+  intros e t x row col I O R C. cbv zeta. set (k := tile_kind (tensors_in (steps e) t)) in *.
+  pose proof (all_allowed e) as A. pose proof (tiles_positive _ A k) as D.
+  set (r := row / tile_of (s_shape (steps e)) k).
+  assert (Rt : r < step_tiles (tiles_of (steps e) 1) (tiles_of (steps e) 2) k).
+  { unfold r. destruct k as [|[|k']]; cbn [step_tiles].
+    - cbn [rows_of tile_of] in *. rewrite Nat.div_1_r. exact R.
+    - exact (row_has_tile _ _ _ D R).
+    - exact (row_has_tile _ _ _ D R). }
+  assert (In_r : in_tile (s_shape (steps e)) k r row = true).
+  { unfold in_tile. rewrite !andb_true_iff, Nat.leb_le, !Nat.ltb_lt. unfold r.
+    pose proof (Nat.div_mod row (tile_of (s_shape (steps e)) k)) as E. pose proof (Nat.mod_upper_bound row (tile_of (s_shape (steps e)) k)) as U.
+    split; [split|exact R]; [|cbn [Nat.mul]]; nia. }
+  destruct (accepted_made_once e t x r col I O Rt C) as (y & (Y1 & Y2 & Y3 & Y4) & Only).
+  exists y. split.
+  - repeat split; auto. rewrite Y3. exact In_r.
+  - intros z (Z1 & Z2 & Z3 & Z4). apply Only; auto.
+    pose proof (memory_checked _ A) as K.
+    destruct (output_checked _ _ _ _ _ _ _ _ _ K t z Z1 O) as (Co & _). unfold check_output in Co. rewrite !andb_true_iff in Co.
+    destruct Co as [[_ Co] _]. rewrite forallb_forall in Co.
+    assert (Zi : In z (filter writes_it (touches_of (code_of (steps e)) t))) by (apply filter_In; auto).
+    specialize (Co _ Zi). destruct (a_rows (snd z)) as [r'|]; [|discriminate]. f_equal.
+    cbn in Z3. exact (tile_unique (s_shape (steps e)) k r' r row Z3 In_r).
+Qed.
+
+(* (d') Whatever a packet of an allowed step may read or write, of the tape and the caches too, by its operator's footprint: the
+   operand is there, has those columns and rows, and lies inside its memory. *)
+Theorem accepted_regions_in_bounds : forall s, allowed s -> forall q k g,
+  In q (queues (program_at (s_program s))) -> In k q -> is_protocol k = false -> In g (regions_of (tensors_in s) k) ->
+  region_in_bounds (tensors_in s) k g = true /\
+  let t := tensors_in s (nth (g_operand g) (p_operands k) 0) in
+  match t_space t with
+  | Column => (t_offset t <= 4)%N
+  | _ => (t_offset t + t_bytes t <= size_of_space b (program_at (s_program s)) t /\ extent b t <= t_bytes t)%N
+  end.
+Proof.
+  intros s A q k g Iq Ik Np Ig. pose proof (tables_checked s A) as T. unfold tables_ok in T. rewrite !andb_true_iff in T.
+  destruct T as [_ T]. rewrite forallb_forall in T. specialize (T _ Iq). rewrite forallb_forall in T. specialize (T _ Ik).
+  unfold packet_ok in T. rewrite Np, !andb_true_iff in T. destruct T as [_ T]. unfold work_ok in T. rewrite !andb_true_iff in T.
+  destruct T as [_ T]. rewrite forallb_forall in T. specialize (T _ Ig). split; [exact T|]. cbv zeta.
+  destruct (tensor_is_ok s (nth (g_operand g) (p_operands k) 0) A) as [Q|Q].
+  - exfalso. unfold region_in_bounds in T. rewrite Q in T. cbn in T. rewrite !andb_true_iff in T. destruct T as [[[_ T1] T2] _].
+    apply Nat.ltb_lt in T1. apply Nat.leb_le in T2. lia.
+  - unfold tensor_ok in Q. rewrite !andb_true_iff in Q. destruct Q as [_ Q].
+    destruct (t_space (tensors_in s (nth (g_operand g) (p_operands k) 0))); rewrite ?andb_true_iff, ?N.leb_le in Q; tauto.
+Qed.
 
 End Accepted.

@@ -78,6 +78,7 @@ Definition extent (t : tensor) : N :=
   match t_layout t with
   | 1 => ((t_rows t - 1) * t_stride t + N.of_nat (t_cols t) * t_element t)%N
   | 2 => (round_up (t_rows t) 16 * round_up (N.of_nat (t_cols t)) 2 * t_element t)%N
+  | 4 => (round_up (t_rows t) 8 * round_up (N.of_nat (t_cols t) * t_element t) 128)%N
   | _ => (2 * N.of_nat (t_cols t) * k_block_tokens (group_of t) * t_element t)%N
   end.
 Definition size_of_space (t : tensor) : N :=
@@ -87,8 +88,10 @@ Definition tensor_ok (t : tensor) : bool :=
   (0 <? t_cols t) && holds_rows most_rows t &&
   match t_space t with
   | Column => (t_offset t <=? 4)%N
-  | Cache => (t_group t <? length (b_groups b)) && (t_layout t =? 3) && (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
-  | _ => (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
+  | Cache => (t_group t <? length (b_groups b)) && ((t_layout t =? 3) || (t_layout t =? 5)) && (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
+  | Arena => (t_layout t =? 1) && (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
+  | Tape => ((t_layout t =? 1) || (t_layout t =? 2) || (t_layout t =? 4)) &&
+            (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
   end.
 
 (* A cache lives from step to step: two layers' parts of a block never have a byte in common. *)
@@ -123,7 +126,7 @@ Fixpoint sharing_from (i : nat) (l : list tensor) : list (nat * nat) :=
 Definition sharing_pairs : list (nat * nat) := sharing_from 0 (tensor_table p).
 
 (* One step: the numbers of row tiles, and what the untrusted side says of it. *)
-Record hint := { h_certificate : certificate; h_uses : nat -> list (nat * (nat * nat)) }.
+Record hint := { h_certificate : certificate; h_uses : nat -> list (nat * (nat * nat)); h_floor : nat -> nat -> nat }.
 Definition step_tiles (token_tiles sample_tiles kind : nat) : nat :=
   match kind with 0 => 1 | 1 => token_tiles | _ => sample_tiles end.
 Definition step_code (tiles : nat -> nat) : code (list access) := expand tiles tensors regions_of (queues p).
@@ -135,7 +138,7 @@ Definition writes_samples (c : code (list access)) : bool :=
 Definition check_step (sharing : list (nat * nat)) (tiles : nat -> nat) (h : hint) : bool :=
   let c := step_code tiles in
   check_sync (list access) (b_workers b) (n_counters p) (h_certificate h) c &&
-  check_memory (h_certificate h) tensors most_rows tiles (h_uses h) sharing c &&
+  check_memory (b_workers b) (h_certificate h) tensors most_rows tiles (h_uses h) (h_floor h) sharing c &&
   ((tiles 2 =? 0) || writes_samples c).
 
 Definition check_program (hints : nat -> nat -> hint) : bool :=

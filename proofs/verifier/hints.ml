@@ -4,6 +4,8 @@ open Plow
 
 type played = { hint : hint; stuck : (int * int) option (* worker, place: where a worker waits for ever *) }
 
+let larger (a : int) (b : int) = if a > b then a else b
+
 let play (workers : int) (counters : int) (code : access list code) : played =
   let queues = Array.of_list (List.map Array.of_list code) in
   let n = Array.length queues in
@@ -19,7 +21,7 @@ let play (workers : int) (counters : int) (code : access list code) : played =
       | Some by -> by
       | None -> let by = Hashtbl.create 8 in Hashtbl.add uses a.a_tensor by; by in
     match Hashtbl.find_opt by w with
-    | Some (first, last) -> Hashtbl.replace by w (min first p, max last p)
+    | Some (first, last) -> Hashtbl.replace by w (min first p, larger last p)
     | None -> Hashtbl.add by w (p, p) in
   let finish = ref (0, 0) in
   Array.iteri (fun w queue -> Array.iteri (fun p i ->
@@ -28,32 +30,40 @@ let play (workers : int) (counters : int) (code : access list code) : played =
       | Work accesses -> List.iter (use w p) accesses
       | Advance -> finish := (w, p)
       | _ -> ()) queue) queues;
-  (* know.(w).(p): how far each worker is, at least, when w is at p. Neighbours share one array where nothing was learnt. *)
-  let know = Array.init n (fun w -> Array.make (size w + 1) [||]) in
+  (* A clock says how far each worker is, at least; segment.(w).(p) is the clock of what w knows at p, the same where nothing was
+     learnt. *)
+  let clocks = ref (Array.make 1024 [||]) and n_clocks = ref 0 in
+  let add_clock c =
+    if !n_clocks = Array.length !clocks then clocks := Array.append !clocks (Array.make !n_clocks [||]);
+    !clocks.(!n_clocks) <- c;
+    incr n_clocks;
+    !n_clocks - 1 in
+  let nothing = add_clock (Array.make workers 0) in
+  let segment = Array.init n (fun w -> Array.make (size w + 1) nothing) in
   let rank = Array.init n (fun w -> Array.make (size w + 1) 0) in
-  for w = 0 to n - 1 do know.(w).(0) <- Array.make workers 0 done;
   let clock = ref 0 and next = Array.make n 0 in
   let step w =
     let p = next.(w) in
-    let mine = know.(w).(p) in
+    let known_here = segment.(w).(p) in
+    let mine = !clocks.(known_here) in
     let go after =
       incr clock;
       rank.(w).(p) <- !clock; rank.(w).(p + 1) <- !clock;
-      know.(w).(p + 1) <- after; next.(w) <- p + 1; true in
+      segment.(w).(p + 1) <- after; next.(w) <- p + 1; true in
     match queues.(w).(p) with
-    | Wait (k, _) when not (known k) || total.(k) = 0 -> go mine
+    | Wait (k, _) when not (known k) || total.(k) = 0 -> go known_here
     | Wait (k, _) ->
       if given.(k) < total.(k) then false
-      else if Array.for_all2 (fun a b -> b <= a) mine full.(k) then go mine
-      else go (Array.mapi (fun u a -> if u = w then a else max a full.(k).(u)) mine)
+      else if Array.for_all2 (fun a b -> b <= a) mine full.(k) then go known_here
+      else go (add_clock (Array.mapi (fun u a -> if u = w then a else larger a full.(k).(u)) mine))
     | Signal k when known k ->
       given.(k) <- given.(k) + 1;
       top.(k) <- !clock + 1;
-      let told = if full.(k) = [||] then Array.make workers 0 else full.(k) in
-      Array.iteri (fun u a -> told.(u) <- max told.(u) (if u = w then p + 1 else a)) mine;
+      let told = if Array.length full.(k) = 0 then Array.make workers 0 else full.(k) in
+      Array.iteri (fun u a -> told.(u) <- larger told.(u) (if u = w then p + 1 else a)) mine;
       full.(k) <- told;
-      go mine
-    | _ -> go mine in
+      go known_here
+    | _ -> go known_here in
   let moved = ref true in
   while !moved do
     moved := false;
@@ -65,13 +75,26 @@ let play (workers : int) (counters : int) (code : access list code) : played =
   for w = n - 1 downto 0 do if next.(w) < size w then stuck := Some (w, next.(w)) done;
   let listed = Hashtbl.create 1024 in
   Hashtbl.iter (fun t by -> Hashtbl.add listed t (Hashtbl.fold (fun w fl l -> (w, fl) :: l) by [])) uses;
+  (* How far each worker is when any of those who touch a tensor begins. *)
+  let floors = Hashtbl.create 1024 in
+  Hashtbl.iter (fun t users ->
+      let floor = Array.make workers max_int in
+      List.iter (fun (v, (first, _)) ->
+          let clock = !clocks.(segment.(v).(first)) in
+          for w = 0 to workers - 1 do
+            let reached = if w = v then first else clock.(w) in
+            if reached < floor.(w) then floor.(w) <- reached
+          done) users;
+      Hashtbl.add floors t floor) listed;
   let certificate =
-    { c_know = (fun w p u -> know.(w).(p).(u));
+    { c_clock = (let clocks = !clocks in fun c u -> clocks.(c).(u));
+      c_segment = (fun w p -> segment.(w).(p));
       c_full = (fun k u -> full.(k).(u));
       c_total = (fun k -> total.(k));
       c_rank = (fun w p -> rank.(w).(p));
       c_top = (fun k -> top.(k));
       c_end_worker = fst !finish; c_end_place = snd !finish } in
   { hint = { h_certificate = certificate;
-             h_uses = (fun t -> match Hashtbl.find_opt listed t with Some l -> l | None -> []) };
+             h_uses = (fun t -> match Hashtbl.find_opt listed t with Some l -> l | None -> []);
+             h_floor = (fun t w -> match Hashtbl.find_opt floors t with Some f -> f.(w) | None -> max_int) };
     stuck = !stuck }

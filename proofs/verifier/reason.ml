@@ -60,7 +60,7 @@ let in_step (b : bundle) (p : program) tiles =
           "the step's end is wrong: one Advance, last of its worker and after everything else, and a cleared bank, are right"
         else
           let bad = List.find_opt (fun (t, l) ->
-              not (check_tensor cert tens (most_rows p) tiles hint.h_uses t l)) (M.elements (touch_map code)) in
+              not (check_tensor b.b_workers cert tens (most_rows p) tiles hint.h_uses hint.h_floor t l)) (M.elements (touch_map code)) in
           match bad with
           | Some (t, l) ->
             (match first_index (fun x -> not (read_after_writes cert tens (List.filter writes_it l) x)) 0 (List.filter reads_it l) with
@@ -68,7 +68,7 @@ let in_step (b : bundle) (p : program) tiles =
                Printf.sprintf "%s reads tensor %d before it is certain to be written" (at w place) t
              | _ -> Printf.sprintf "tensor %d is not written exactly once for every row and column" t)
           | None ->
-            let clash = List.filter (fun tt -> not (check_pair cert hint.h_uses tt)) (sharing_pairs p) in
+            let clash = List.filter (fun tt -> not (check_pair hint.h_uses hint.h_floor tt)) (sharing_pairs p) in
             match clash with
             | (t, t') :: _ -> Printf.sprintf "tensors %d and %d share memory while both are in use" t t'
             | [] -> "the sampled tokens are never written"

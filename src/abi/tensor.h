@@ -61,6 +61,10 @@ enum class Layout : uint8_t {
   kRows16Pairs = 2,
   // KV: a block holds, for each KV head, K as [head_dim][block_tokens] and then V as [block_tokens][head_dim].
   kKvBlocks = 3,
+  // Matrices on GPUs: atoms of 8 rows x 128 bytes. See layout.h.
+  kAtoms8x128 = 4,
+  // KV on GPUs: a block holds, for each KV head, K and then V, each as [block_tokens][head_dim].
+  kKvRows = 5,
 };
 
 constexpr uint16_t kNoTensor = 0xffff;

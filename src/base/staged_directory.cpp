@@ -40,7 +40,7 @@ void remove_leftovers(const fs::path& parent, const std::string& prefix) {
 
 Error write_failure(const fs::path& path, int error) {
   const std::string message = fmt::format("cannot write {}: {}", path.string(), std::strerror(error));
-  if (error == ENOSPC || error == EDQUOT) return does_not_fit(message + ". Free some space or choose another --out.");
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) return does_not_fit(message + ". Free some space or choose another --out.");
   return input_error(message);
 }
 

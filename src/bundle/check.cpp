@@ -1,5 +1,6 @@
 #include "bundle/check.h"
 
+#include "abi/layout.h"
 #include "abi/step.h"
 
 #include <fmt/format.h>
@@ -121,7 +122,10 @@ uint64_t extent(const BundleParts& parts, const TensorEntry& tensor) {
       return uint64_t{tensor.rows - 1} * tensor.row_stride + tensor.cols * element;
     case Layout::kRows16Pairs:
       return (uint64_t{tensor.rows} + 15) / 16 * 16 * ((uint64_t{tensor.cols} + 1) / 2 * 2) * element;
+    case Layout::kAtoms8x128:
+      return atom_shape(tensor.rows, tensor.cols, dtype_bytes(tensor.dtype)).bytes();
     case Layout::kKvBlocks:
+    case Layout::kKvRows:
       return 2 * uint64_t{tensor.cols} * parts.kv_groups[tensor.kv_group].block_tokens * element;
   }
   return 0;
@@ -161,7 +165,7 @@ Status check_layout(const BundleParts& parts, const TensorEntry& tensor) {
   const uint64_t element = dtype_bytes(tensor.dtype);
   const bool kv = tensor.space == Space::kKv;
   if (kv && tensor.dtype != parts.header->kv_dtype) return wrong("a dtype that is not the cache's");
-  if (kv != (tensor.layout == Layout::kKvBlocks))
+  if (kv != (tensor.layout == Layout::kKvBlocks || tensor.layout == Layout::kKvRows))
     return wrong("KV blocks lie in the KV pool, and nothing else does");
   switch (tensor.layout) {
     case Layout::kRowMajor:
@@ -172,7 +176,9 @@ Status check_layout(const BundleParts& parts, const TensorEntry& tensor) {
       }
       break;
     case Layout::kRows16Pairs:
+    case Layout::kAtoms8x128:
     case Layout::kKvBlocks:
+    case Layout::kKvRows:
       if (tensor.row_stride != 0)
         return wrong("a row stride of {} in a layout without one", tensor.row_stride);
       break;

@@ -33,6 +33,10 @@ const char* layout_name(Layout layout) {
       return "rows16-pairs";
     case Layout::kKvBlocks:
       return "kv-blocks";
+    case Layout::kAtoms8x128:
+      return "atoms8x128";
+    case Layout::kKvRows:
+      return "kv-rows";
   }
   return "?";
 }

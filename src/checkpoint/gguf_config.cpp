@@ -123,12 +123,14 @@ Result<JsonValue> llama3_scaling(const GgufTensor& table, const Dimensions& d, c
 Result<JsonValue> rope_scaling(const Keys& keys, const Dimensions& d, const GgufTensor* rope_factors) {
   PLOW_TRY(const std::string type_name, keys.fields().string_or(keys("rope.scaling.type"), "none"));
   const std::string_view type = type_name;
-  if (type == "none")
+  if (type == "none") {
     return rope_factors != nullptr ? llama3_scaling(*rope_factors, d, keys.fields())
                                    : Result<JsonValue>(JsonValue());
-  if (rope_factors != nullptr)
+  }
+  if (rope_factors != nullptr) {
     return keys.fields().error(
         fmt::format("has both the rope scaling '{}' and the table '{}'", type, rope_factors->name));
+  }
   if (type != "linear" && type != "yarn")
     return keys.fields().error(keys("rope.scaling.type"), "'none', 'linear' or 'yarn'");
   PLOW_TRY(const double factor, keys.number("rope.scaling.factor"));

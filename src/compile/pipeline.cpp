@@ -11,6 +11,7 @@
 #include "compile/programs.h"
 #include "compile/text_files.h"
 #include "compile/write_tape.h"
+#include "isa/nvidia/support.h"
 #include "isa/x86_64/interpreter.h"
 #include "models/models.h"
 #include "packet/kv_plan.h"
@@ -61,14 +62,15 @@ std::string default_name(const std::filesystem::path& checkpoint) {
 // Rewrites, and replays the log: what goes on is shown to compute what the model did.
 Result<RewriteResult> rewrite(const OpGraph& graph, const CompileOptions& options, const Part& part) {
   RewriteOptions rewriting;
-  rewriting.enabled = options.rewrite;
+  // A GPU's interpreter has no bodies of fused operators, so nothing is fused for it.
+  rewriting.enabled = options.rewrite && options.isa == Isa::kX86_64;
   rewriting.disabled_rules = options.disabled_rules;
   rewriting.part = &part;
   rewriting.n_workers = options.n_workers;
   rewriting.chunk_rows = options.chunk_rows;
   PLOW_TRY(RewriteResult result, rewrite_graph(graph, rewriting));
   PLOW_TRY_STATUS(verify_graph(result.graph));
-  if (!options.rewrite) return result;
+  if (!rewriting.enabled) return result;
   PLOW_TRY(const RewriteLog log, parse_rewrite_log(result.log));
   PLOW_TRY_STATUS(check_rewrite_log(log, result.graph));
   return result;
@@ -99,7 +101,7 @@ Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progres
   compiled.plan.settings = settings_for(compiled.rewritten.graph, compiled.plan.settings);
   PLOW_TRY(compiled.programs, build_programs(compiled.rewritten.graph, options.n_workers, options.chunk_rows, options.max_slots,
                                              compiled.plan));
-  compiled.tape = plan_tape(compiled.rewritten.graph);
+  compiled.tape = plan_tape(compiled.rewritten.graph, options.isa);
   compiled.kv = plan_kv(compiled.rewritten.graph, options.isa);
   progress.stage("programs", 1, 1);
   return compiled;
@@ -121,13 +123,13 @@ std::string build_record(const CompileOptions& options, const Compiled& compiled
   record["max_slots"] = options.max_slots;
   record["chunk_rows"] = options.chunk_rows;
   record["kv_dtype"] = dtype_name(options.kv_dtype);
-  record["rewrite"] = options.rewrite;
+  record["rewrite"] = options.rewrite && options.isa == Isa::kX86_64;
   if (!options.disabled_rules.empty()) {
     record["disabled_rules"] = json::array(options.disabled_rules.begin(), options.disabled_rules.end());
   }
   record["plan"] = plan_to_json(compiled.plan);
   record["predictions"] = predictions_to_json(predict_programs(compiled.rewritten.graph, compiled.programs, compiled.plan.part,
-                                                               options.max_context));
+                                                               compiled.max_context));
   return json::serialize(record) + "\n";
 }
 
@@ -144,7 +146,7 @@ BundleTables bundle_tables(const CompileOptions& options, const Compiled& compil
   header.kv_dtype = options.kv_dtype;
   header.n_layers = graph.n_layers;
   header.hidden = graph.hidden;
-  header.scratch_bytes = static_cast<uint32_t>(scratch_bytes(compiled.programs));
+  header.scratch_bytes = static_cast<uint32_t>(scratch_bytes(compiled.programs, options.isa));
   for (const ProgramStages& program : compiled.programs) tables.programs.push_back(program.tables);
   tables.kv_groups = compiled.kv.groups;
   tables.sources = planned_sources(graph, compiled.tape);
@@ -176,7 +178,7 @@ Result<CompileSummary> summarise(const Compiled& compiled, const BundleTables& t
   for (const TapeTensor& tensor : compiled.tape.tensors) {
     if (graph.node(tensor.node).op != Op::kWeight) continue;
     summary.parameters += uint64_t{tensor.rows} * tensor.cols;
-    if (tensor.layout == Layout::kRows16Pairs) dtypes.insert(dtype_name(tensor.dtype));
+    if (tensor.layout == layout_of_matrices(tables.header.isa)) dtypes.insert(dtype_name(tensor.dtype));
   }
   for (const std::string& dtype : dtypes) summary.weight_dtypes += (summary.weight_dtypes.empty() ? "" : ", ") + dtype;
   for (const CheckpointTensor& tensor : compiled.checkpoint.tensors) summary.checkpoint_bytes += tensor.bytes.size();
@@ -218,13 +220,14 @@ std::string verify_json(const std::string& digest, const Compiled& compiled) {
 
 }  // namespace
 
-uint64_t scratch_bytes(const std::vector<ProgramStages>& programs) {
+uint64_t scratch_bytes(const std::vector<ProgramStages>& programs, Isa isa) {
   uint64_t most = 0;
   for (const ProgramStages& program : programs) {
     const ProgramEntry& entry = program.tables.entry;
     const uint32_t row_tile = std::max(entry.token_row_tile, entry.sample_row_tile);
     for (const Packet& packet : program.tables.packets) {
-      most = std::max(most, body_scratch_bytes(packet, program.tables.tensors.data(), row_tile));
+      const TensorEntry* tensors = program.tables.tensors.data();
+      most = std::max(most, isa == Isa::kX86_64 ? body_scratch_bytes(packet, tensors, row_tile) : nvidia::body_scratch_bytes(packet, tensors));
     }
   }
   return most;

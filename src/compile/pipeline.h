@@ -87,7 +87,7 @@ Result<std::vector<ProgramStages>> build_programs(const OpGraph& graph, uint32_t
                                                   uint32_t max_slots, const Plan& plan);
 
 // Scratch that the bodies of the programs ask for, the most of any packet: BundleHeader::scratch_bytes.
-uint64_t scratch_bytes(const std::vector<ProgramStages>& programs);
+uint64_t scratch_bytes(const std::vector<ProgramStages>& programs, Isa isa);
 
 // What the bundle was compiled by; of a bundle without a record of it, the ISA's default. Errors (kInput): a record that is not one.
 Result<Plan> plan_of(const BundleFile& bundle);

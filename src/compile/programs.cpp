@@ -42,7 +42,7 @@ std::vector<TileOptions> program_shapes(uint32_t chunk_rows, uint32_t max_slots,
 
 Result<std::vector<ProgramStages>> build_programs(const OpGraph& graph, uint32_t n_workers, uint32_t chunk_rows,
                                                   uint32_t max_slots, const Plan& plan) {
-  const TapePlan tape = plan_tape(graph);
+  const TapePlan tape = plan_tape(graph, plan.part.isa);
   const KvPlan kv = plan_kv(graph, plan.part.isa);
   std::vector<ProgramStages> programs;
   for (const TileOptions& options : program_shapes(chunk_rows, max_slots, plan.settings)) {

@@ -18,7 +18,7 @@ struct ToyBundle {
 
 inline ToyBundle toy_bundle(uint32_t n_workers, uint32_t chunk_rows = 512) {
   const OpGraph graph = toy_graph();
-  const TapePlan tape = plan_tape(graph);
+  const TapePlan tape = plan_tape(graph, Isa::kX86_64);
   BundleTables tables;
   tables.header.isa = Isa::kX86_64;
   tables.header.n_workers = n_workers;

@@ -49,9 +49,10 @@ class TapeWriter {
     return append(zeros);
   }
 
-  Status write_batch(const TapeTensor& tensor, uint32_t n_rows, const float* values, Xxh3Stream& digest) {
-    packed_.resize(layout_bytes(tensor.layout, tensor.dtype, n_rows, tensor.cols));
-    pack_rows(tensor, n_rows, values, packed_);
+  // Room for the tensor's bytes, zeroed.
+  void begin_piece(const TapeTensor& piece) { packed_.assign(layout_bytes(piece.layout, piece.dtype, piece.rows, piece.cols), std::byte{0}); }
+
+  Status end_piece(Xxh3Stream& digest) {
     digest.update(packed_);
     return append(packed_);
   }
@@ -64,7 +65,9 @@ class TapeWriter {
       return append(bytes);
     }
     values_.assign(constant.values.begin(), constant.values.end());
-    return write_batch(tensor, tensor.rows, values_.data(), digest);
+    begin_piece(tensor);
+    pack_rows(tensor, 0, tensor.rows, values_.data(), packed_);
+    return end_piece(digest);
   }
 
   Status write_weight(const TapeTensor& tensor, const WeightRef& weight, Xxh3Stream& digest) {
@@ -72,6 +75,9 @@ class TapeWriter {
     PLOW_CHECK(source != nullptr && source->row_values() == tensor.cols && source->n_rows() == tensor.rows,
                "tensor {} is not what the model was built from", weight.name);
     const size_t rows_at_once = std::max<size_t>(kBatchFloats / tensor.cols / kRowGroup, 1) * kRowGroup;
+    // Rows that lie together are written batch by batch; otherwise the whole tensor is packed first.
+    const bool whole = !packs_by_rows(tensor.layout);
+    if (whole) begin_piece(tensor);
     for (uint32_t first = 0; first < tensor.rows;) {
       const auto n_rows = static_cast<uint32_t>(std::min<size_t>(rows_at_once, tensor.rows - first));
       values_.resize(size_t{n_rows} * tensor.cols);
@@ -79,9 +85,16 @@ class TapeWriter {
       if (weight.plus != 0) {
         for (float& value : values_) value += weight.plus;
       }
-      PLOW_TRY_STATUS(write_batch(tensor, n_rows, values_.data(), digest));
+      TapeTensor piece = tensor;
+      if (!whole) {
+        piece.rows = n_rows;
+        begin_piece(piece);
+      }
+      pack_rows(piece, whole ? first : 0, n_rows, values_.data(), packed_);
+      if (!whole) PLOW_TRY_STATUS(end_piece(digest));
       first += n_rows;
     }
+    if (whole) PLOW_TRY_STATUS(end_piece(digest));
     return {};
   }
 

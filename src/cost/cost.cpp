@@ -88,12 +88,19 @@ class Gatherer {
     }
   }
 
+  // A line for each operator: one that has none does not compile.
   Load run(Op op) {
     switch (op) {
-      case Op::kEmbed:
-        rows(RowBody::kCopy, output_);
+      case Op::kWeight:
+      case Op::kConstant:
+      case Op::kKvState:
+      case Op::kStepInput:
+      case Op::kLeave:
+      case Op::kClearBank:
+      case Op::kAdvance:
         break;
-      case Op::kGatherRows:
+      case Op::kEmbed:
+      case Op::kGatherRows:  // not the rows of what they pick from
         rows_ = rows_of(output_), rows(RowBody::kCopy, output_);
         break;
       case Op::kScale:
@@ -128,8 +135,45 @@ class Gatherer {
       case Op::kAttention:
         attention(inputs_[0], inputs_[1]);
         break;
-      default:
-        by_definition(op);
+      case Op::kLinearPart:
+        product(inputs_[1], attributes_[1] - attributes_[0]);
+        break;
+      case Op::kLinearAdd:
+        product(inputs_[1], attributes_[1] - attributes_[0]), epilogue(RowBody::kSum);
+        break;
+      case Op::kLinearBias:
+        product(inputs_[1], inputs_[0].shape.cols), epilogue(RowBody::kSum);
+        break;
+      case Op::kGluLinear:
+        gate_and_up(1, attributes_[0]);
+        break;
+      case Op::kNormLinear:
+        prologue_norm(), product(inputs_[2], inputs_[0].shape.cols);
+        break;
+      case Op::kNormLinearBias:
+        prologue_norm(), product(inputs_[2], inputs_[0].shape.cols), epilogue(RowBody::kSum);
+        break;
+      case Op::kNormGluLinear:
+        prologue_norm(), gate_and_up(2, attributes_[2]);
+        break;
+      case Op::kNormRope:
+        groups(RowBody::kNorm, output_, attributes_[0]), groups(RowBody::kRotate, output_, attributes_[0]);
+        break;
+      case Op::kNormAdd:
+        groups(RowBody::kNorm, output_, output_.shape.cols), epilogue(RowBody::kSum);
+        break;
+      case Op::kNormRopeKvAppend:
+        groups(RowBody::kNorm, inputs_[0], attributes_[0]);
+        [[fallthrough]];
+      case Op::kRopeKvAppend:
+        groups(RowBody::kRotate, inputs_[0], attributes_[0]), rows(RowBody::kStore, inputs_[0], 2);
+        break;
+      case Op::kNormRopeAttention:
+        groups(RowBody::kNorm, inputs_[0], attributes_[0]);
+        [[fallthrough]];
+      case Op::kRopeAttention:
+        groups(RowBody::kRotate, inputs_[0], attributes_[0]), attention(inputs_[0], inputs_.back());
+        break;
     }
     return load_;
   }
@@ -152,6 +196,21 @@ class Gatherer {
     RowWork& work = load_.row_wise[static_cast<size_t>(body)];
     work.runs += Runs(rows_ * what.shape.cols / std::max(group, 1u));
     work.elements += Elements(rows_ * what.shape.cols);
+  }
+
+  // What a product does with its sums before it stores them: no run begins.
+  void epilogue(RowBody body) {
+    load_.row_wise[static_cast<size_t>(body)].elements += Elements(rows_ * output_.shape.cols);
+  }
+
+  void prologue_norm() {
+    load_.prologue[static_cast<size_t>(RowBody::kNorm)] = {Runs(rows_), Elements(rows_ * inputs_[0].shape.cols)};
+  }
+
+  void gate_and_up(size_t gate, uint32_t activation) {
+    product(inputs_[gate], inputs_[0].shape.cols);
+    product(inputs_[gate + 1], inputs_[0].shape.cols);
+    epilogue(activation == 0 ? RowBody::kSilu : RowBody::kGelu);
   }
 
   // x times the transpose of `weight`, over `depth` of its columns.
@@ -178,18 +237,6 @@ class Gatherer {
     load_.head_columns = head_dim;
     load_.kv = Bytes(rows_ / run * std::min(size_.context + run, most + run) * 2 * cache.shape.cols *
                      dtype_bytes(cache.dtype));
-  }
-
-  // An operator that has no line above: what its definition says.
-  void by_definition(Op op) {
-    const Work work = op_def(op).work(inputs_, output_, attributes_, size_.tokens, size_.samples);
-    if (work.weight_bytes > 0 && work.flops > 0) {
-      load_.weights = Bytes(work.weight_bytes);
-      load_.products = Flops(work.flops);
-      load_.product_rows = std::max(rows_, 1.0);
-    }
-    load_.row_wise[static_cast<size_t>(RowBody::kSum)] = {Runs(rows_),
-                                                          Elements(work.activation_bytes / sizeof(float))};
   }
 
   std::span<const ValueType> inputs_;

@@ -21,7 +21,9 @@ std::vector<Part> make_parts() {
 #define PLOW_PART(part_name, part_isa)                \
   parts.push_back(parts.empty() ? Part{} : parts[0]); \
   parts.back().name = part_name;                      \
-  parts.back().isa = Isa::part_isa;
+  parts.back().isa = Isa::part_isa;                   \
+  parts.back().n_workers = 0;
+#define PLOW_WORKERS(n) parts.back().n_workers = n;
 #define PLOW_VALUE(Name, value) parts.back()[Figure::k##Name] = value;
 #include "cost/parts.def"
   return parts;

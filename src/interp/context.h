@@ -67,6 +67,7 @@ struct Worker {
   uint32_t index = 0;
   unsigned char* scratch = nullptr;  // BundleHeader::scratch_bytes, 64-byte aligned
   uint32_t previous_counters = 0;    // of the program of the step before: what clear_bank has to clear
+  unsigned char* shared = nullptr;   // memory of the team's own, 128-byte aligned; none on a CPU
 };
 
 // What a body gets.
@@ -76,6 +77,7 @@ struct BodyContext {
   const StepDescriptor* step;
   unsigned char* scratch;
   uint32_t step_index;  // 0 .. n_steps - 1
+  unsigned char* shared = nullptr;
 };
 
 }  // namespace plow

@@ -14,6 +14,19 @@
 #ifndef PLOW_DEVICE
 #define PLOW_DEVICE static inline
 #endif
+// The same for an operator's whole body.
+#ifndef PLOW_DEVICE_BODY
+#define PLOW_DEVICE_BODY PLOW_DEVICE
+#endif
+// PLOW_DEVICE for member functions.
+#ifndef PLOW_DEVICE_MEMBER
+#define PLOW_DEVICE_MEMBER inline
+#endif
+// Before a loop: unroll it wholly, or n times.
+#ifndef PLOW_UNROLL
+#define PLOW_UNROLL
+#define PLOW_UNROLL_BY(n)
+#endif
 
 namespace plow::dev {
 

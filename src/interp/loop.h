@@ -1,5 +1,6 @@
 // The interpreter's loop, written once for every instruction set: a worker plays its list of packets, step
-// after step, until the K steps of the descriptor are done or the step is given up.
+// after step, until the K steps of the descriptor are done or the step is given up. Where a worker is a team,
+// all its threads run the loop and share out its waits and signals.
 #pragma once
 
 #include "interp/protocol.h"
@@ -18,24 +19,28 @@ struct StepRun {
 };
 
 // Waits for all that row tile `row_tile` of the packet needs. A wait without a band that was met for the
-// first row tile holds for all.
+// first row tile holds for all. The team's threads share the counters out, so that many take no longer than
+// one; even where there is none the team must settle between two packets: the one may read what the other's
+// threads wrote.
 template <class I>
 PLOW_DEVICE bool wait_packet(StepRun& run, const Packet& packet, uint32_t index, uint32_t row_tile) {
-  for (uint32_t i = 0; i < packet.n_waits; ++i) {
+  bool met = true;
+  for (uint32_t i = I::thread(); i < packet.n_waits && met; i += I::n_threads()) {
     const Wait& wait = run.program->waits[packet.wait_first + i];
     if (wait.band == Band::kNone && row_tile != packet.row_first) continue;
     const uint32_t counter = banded(wait.counter, wait.band, row_tile);
     const Fault fault{run.worker, index, counter, 0, wait_target(*run.program, *run.body.step, wait),
                       run.epoch};
-    if (!wait_word<I>(*run.device, counter_word(*run.device, run.bank, counter), fault, run.stream))
-      return false;
+    met = wait_word<I>(*run.device, counter_word(*run.device, run.bank, counter), fault, run.stream);
   }
-  return true;
+  return I::all(met);
 }
 
 template <class I>
 PLOW_DEVICE void signal_packet(const StepRun& run, const Packet& packet, uint32_t row_tile) {
-  for (uint32_t i = 0; i < packet.n_signals; ++i) {
+  if (packet.n_signals == 0) return;
+  I::settle();
+  for (uint32_t i = I::thread(); i < packet.n_signals; i += I::n_threads()) {
     const Signal& signal = run.program->signals[packet.signal_first + i];
     I::add_release(counter_word(*run.device, run.bank, banded(signal.counter, signal.band, row_tile)), 1);
   }
@@ -54,14 +59,14 @@ PLOW_DEVICE bool run_packet(StepRun& run, const Packet& packet, uint32_t index, 
         clear_bank<I>(*run.device, run.epoch, previous_counters);
         break;
       case Op::kAdvance:
-        advance<I>(*run.device, run.epoch, run.body.step_index);
+        if (I::thread() == 0) advance<I>(*run.device, run.epoch, run.body.step_index);
         break;
       default:
         Bodies::template run<I>(run.body, packet, row_tile);
     }
     signal_packet<I>(run, packet, row_tile);
   }
-  end_stream_packet(run.stream, index);
+  if constexpr (HasPrefetch<I>) end_stream_packet(run.stream, index);
   return true;
 }
 
@@ -69,7 +74,7 @@ PLOW_DEVICE bool run_packet(StepRun& run, const Packet& packet, uint32_t index, 
 // epoch `step->epoch` + k.
 template <class I, class Bodies>
 PLOW_DEVICE bool run_steps(Worker& worker) {
-  static_assert(IsIsa<I>);
+  static_assert(IsWorker<I>);
   const Device& device = *worker.device;
   const StepDescriptor& step = *device.step;
   const ProgramTable& program = device.programs[step.program];
@@ -80,7 +85,7 @@ PLOW_DEVICE bool run_steps(Worker& worker) {
     const uint32_t epoch = first_epoch + k;
     StepRun run{&device,
                 &program,
-                {&device, &program, &step, worker.scratch, k},
+                {&device, &program, &step, worker.scratch, k, worker.shared},
                 worker.index,
                 epoch,
                 epoch % kCounterBanks,
@@ -92,7 +97,8 @@ PLOW_DEVICE bool run_steps(Worker& worker) {
     worker.previous_counters = program.n_counters;
     if (k + 1 == n_steps) break;  // the host waits for this step itself
     const Fault fault{worker.index, lists.n_packets, Fault::kDoneWord, 0, epoch, epoch};
-    if (!wait_word<I>(device, &device.control->done, fault, run.stream)) return false;
+    const bool done = I::thread() != 0 || wait_word<I>(device, &device.control->done, fault, run.stream);
+    if (!I::all(done)) return false;
   }
   return true;
 }

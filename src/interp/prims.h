@@ -11,6 +11,8 @@ namespace plow::dev {
 template <class I>
 concept HasCounters = requires(uint32_t* word, const uint32_t* read, uint32_t value) {
   I::load_acquire(read);  // -> uint32_t
+  I::poll(read);          // -> uint32_t: like load_acquire, but what it orders is ordered from polled() on
+  I::polled();
   I::store_release(word, value);
   I::store_relaxed(word, value);
   I::add_release(word, value);
@@ -24,11 +26,30 @@ concept HasSpin = requires {
   I::yield();
 };
 
+// Words that device and host share.
+template <class I>
+concept HasSystemWords = requires(uint32_t* word, const uint32_t* read, uint32_t value) {
+  I::load_acquire_system(read);  // -> uint32_t
+  I::store_release_system(word, value);
+};
+
 template <class I>
 concept HasClock = requires {
   I::clock_ns();
 };  // -> uint64_t, monotonic
 
+// A worker is one thread on a CPU and a team of threads on a GPU, which run the loop together.
+template <class I>
+concept HasTeam = requires(uint32_t value) {
+  I::thread();     // -> uint32_t: 0 .. n_threads() - 1
+  I::n_threads();  // -> uint32_t
+  I::settle();  // returns when every thread of the team has come here; what they wrote before is seen by all
+                // after
+  I::agree(value);  // -> uint32_t: settle(), and the value that thread 0 gave
+  I::all(true);     // -> bool: settle(), and whether all gave true
+};
+
+// Only where a worker that waits brings weights nearer itself (stream.h).
 template <class I>
 concept HasPrefetch = requires(const void* line) {
   I::prefetch(line);
@@ -95,9 +116,13 @@ concept HasScalarMath = requires(double x, double* out, float f) {
   I::sqrt(f);
 };
 
+// What the loop needs of whoever plays it.
 template <class I>
-concept IsIsa = HasCounters<I> && HasSpin<I> && HasClock<I> && HasPrefetch<I> && HasVectors<I> &&
-    HasNarrowLoads<I> && HasScalarMath<I> && requires {
+concept IsWorker = HasCounters<I> && HasSpin<I> && HasClock<I> && HasTeam<I>;
+
+template <class I>
+concept IsIsa =
+    IsWorker<I> && HasPrefetch<I> && HasVectors<I> && HasNarrowLoads<I> && HasScalarMath<I> && requires {
   I::kRowBlock;      // rows of activations that a register-blocked loop takes at once
   I::kAccumulators;  // Vecs that such a loop may sum in when it takes several row groups at once
 };

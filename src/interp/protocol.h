@@ -26,10 +26,14 @@ template <class I>
 PLOW_DEVICE bool wait_word(const Device& device, const uint32_t* word, Fault fault, WeightStream& stream) {
   uint64_t last = 0, waited = 0;
   for (uint32_t spins = 1;; ++spins) {
-    fault.seen = I::load_acquire(word);
-    if (fault.seen >= fault.expected) return true;
-    if (I::load_acquire(&device.control->abort) != 0) return false;
-    prefetch_stream<I>(stream, device.tape, kLinesPerSpin);
+    fault.seen = I::poll(word);
+    const uint32_t aborted = I::poll(&device.control->abort);
+    if (fault.seen >= fault.expected) {
+      I::polled();
+      return true;
+    }
+    if (aborted != 0) return false;
+    if constexpr (HasPrefetch<I>) prefetch_stream<I>(stream, device.tape, kLinesPerSpin);
     I::pause();
     if (spins % kSpinsBeforeYield != 0) continue;
     I::yield();
@@ -54,7 +58,8 @@ PLOW_DEVICE uint32_t banded(uint32_t counter, Band band, uint32_t row_tile) {
 template <class I>
 PLOW_DEVICE void clear_bank(const Device& device, uint32_t epoch, uint32_t n_counters) {
   const uint32_t bank = (epoch + kCounterBanks - 1) % kCounterBanks;
-  for (uint32_t i = 0; i < n_counters; ++i) I::store_relaxed(counter_word(device, bank, i), 0);
+  for (uint32_t i = I::thread(); i < n_counters; i += I::n_threads())
+    I::store_relaxed(counter_word(device, bank, i), 0);
 }
 
 // Feeds the sampled tokens back when another of the K steps is to run, then says that the step is done.

@@ -1,5 +1,5 @@
-// docs/packet-abi.md is what the headers of abi/ and the operators' definitions say. Run with PLOW_BLESS=1 to
-// write it anew, and read the difference as you would read code.
+// docs/packet-abi.md is what the headers of abi/ and the operators' definitions say. When it differs, read
+// the difference as you would read code, and copy the text that the test wrote.
 #include "abi/packet.h"
 #include "ops/def.h"
 #include "ops/tile_rule.h"
@@ -69,8 +69,9 @@ std::string operator_line(Op op) {
 std::string expected_text() {
   std::string text =
       "# Packets in bytes\n"
-      "Generated from `src/abi` and the operators' definitions by a test of `src/ops` (PLOW_BLESS=1 writes "
-      "it); do not\n"
+      "Generated from `src/abi` and the operators' definitions by a test of `src/ops`, which writes it into "
+      "the "
+      "build folder; do not\n"
       "edit. What the fields mean is said where they are declared (`src/abi/packet.h`), what operators "
       "compute in\n"
       "`src/ops/README.md`. Everything is little-endian.\n\n";
@@ -90,11 +91,12 @@ std::string expected_text() {
 }
 
 TEST(PacketAbi, TheDocumentIsWhatTheCodeSays) {
-  const std::string path = std::string(PLOW_SOURCE_DIR) + "/docs/packet-abi.md";
-  if (std::getenv("PLOW_BLESS") != nullptr) std::ofstream(path) << expected_text();
+  const std::string made = std::string(PLOW_BINARY_DIR) + "/packet-abi.md";
+  std::ofstream(made) << expected_text();
   std::stringstream found;
-  found << std::ifstream(path).rdbuf();
-  EXPECT_EQ(found.str(), expected_text()) << "run ops_test with PLOW_BLESS=1, and read the difference";
+  found << std::ifstream(std::string(PLOW_SOURCE_DIR) + "/docs/packet-abi.md").rdbuf();
+  EXPECT_EQ(found.str(), expected_text())
+      << "read the difference, and copy " << made << " to docs/packet-abi.md";
 }
 
 }  // namespace

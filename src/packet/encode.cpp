@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "abi/layout.h"
 #include "ops/tile_rule.h"
 #include "tile/op_instance.h"
 
@@ -90,7 +91,7 @@ class Encoder {
       entry.space = Space::kKv;
       entry.offset = place.offset;
       entry.bytes = place.bytes;
-      entry.layout = Layout::kKvBlocks;
+      entry.layout = kv_.layout;
       entry.kv_group = place.group;
     } else if (node.op == Op::kStepInput || node.op == Op::kSample) {
       entry.space = Space::kStep;
@@ -174,6 +175,7 @@ class Encoder {
 
   // What an access reads of the tape: one run of bytes, or one a row group when it does not read all columns.
   void add_weights(const TensorEntry& tensor, const Access& access, StreamEntry entry) {
+    if (tensor.layout == Layout::kAtoms8x128) return add_atoms(tensor, access, entry);
     const bool grouped = tensor.layout == Layout::kRows16Pairs;
     const bool whole = access.col_end - access.col_begin == tensor.cols || !grouped;
     const uint32_t begin = grouped ? access.row_begin / kRowGroup * kRowGroup : access.row_begin;
@@ -183,10 +185,26 @@ class Encoder {
       const uint64_t skipped = layout_bytes(tensor.layout, tensor.dtype, row, tensor.cols) +
                                (whole ? 0 : layout_bytes(tensor.layout, tensor.dtype, kRowGroup, access.col_begin));
       const uint64_t bytes = layout_bytes(tensor.layout, tensor.dtype, rows_at_once, columns);
-      PLOW_CHECK(bytes <= 0xffffffffu, "a packet streams {} bytes, more than an entry can say", bytes);
-      entry.offset = tensor.offset + skipped;
-      entry.bytes = static_cast<uint32_t>(bytes);
-      tables_.stream.push_back(entry);
+      push_stream(entry, tensor.offset + skipped, bytes);
+    }
+  }
+
+  void push_stream(StreamEntry entry, uint64_t offset, uint64_t bytes) {
+    PLOW_CHECK(bytes <= 0xffffffffu, "a packet streams {} bytes, more than an entry can say", bytes);
+    entry.offset = offset;
+    entry.bytes = static_cast<uint32_t>(bytes);
+    tables_.stream.push_back(entry);
+  }
+
+  // The same of a matrix in atoms: one entry a chunk of columns, in the order of the chunks.
+  void add_atoms(const TensorEntry& tensor, const Access& access, const StreamEntry& entry) {
+    const uint32_t element = dtype_bytes(tensor.dtype);
+    const AtomShape shape = atom_shape(tensor.rows, tensor.cols, element);
+    const uint32_t chunk_bytes = shape.chunk_atoms * kAtomRowBytes;  // of a row
+    const uint32_t first = access.row_begin / kAtomRows, end = (access.row_end + kAtomRows - 1) / kAtomRows;
+    for (uint64_t byte = uint64_t{access.col_begin} * element / chunk_bytes * chunk_bytes; byte < uint64_t{access.col_end} * element;
+         byte += chunk_bytes) {
+      push_stream(entry, tensor.offset + shape.chunk_offset(static_cast<uint32_t>(byte / chunk_bytes), first), (end - first) * shape.chunk_bytes());
     }
   }
 

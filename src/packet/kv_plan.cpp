@@ -1,6 +1,7 @@
 #include "packet/kv_plan.h"
 
 #include "base/check.h"
+#include "isa/nvidia/geometry.h"
 #include "isa/x86_64/geometry.h"
 
 namespace plow {
@@ -12,6 +13,8 @@ constexpr uint64_t kKvAlignment = 64;  // a layer of a block begins at a cache l
 uint32_t kv_block_tokens(Isa isa) {
   switch (isa) {
     case Isa::kX86_64: return x86_64::kKvBlockTokens;
+    case Isa::kSm90a:
+    case Isa::kSm120: return nvidia::kKvBlockTokens;
   }
   PLOW_CHECK(false, "no block size for ISA {}", static_cast<uint32_t>(isa));
   __builtin_unreachable();
@@ -19,6 +22,7 @@ uint32_t kv_block_tokens(Isa isa) {
 
 KvPlan plan_kv(const OpGraph& graph, Isa isa) {
   KvPlan plan;
+  plan.layout = isa == Isa::kX86_64 ? Layout::kKvBlocks : Layout::kKvRows;
   plan.of_state.resize(graph.kv_states.size());
   for (const Node& node : graph.nodes) {
     if (node.op != Op::kKvState) continue;

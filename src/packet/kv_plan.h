@@ -19,9 +19,10 @@ struct KvPlace {
 struct KvPlan {
   std::vector<KvGroup> groups;
   std::vector<KvPlace> of_state;  // by OpGraph::kv_states
+  Layout layout = Layout::kKvBlocks;
 };
 
-// Positions of a block. On x86-64 the lanes of a vector of f32: scores of a block are one vector.
+// Positions of a block. On x86-64 the lanes of a vector of f32: scores of a block are one vector. On GPUs a unit of attention's pass.
 uint32_t kv_block_tokens(Isa isa);
 
 // A state's dtype is that of its node.

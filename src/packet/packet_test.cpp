@@ -25,7 +25,7 @@ Case make(const ToyShape& shape, const ProgramShape& program, uint32_t workers) 
   options.shape = program;
   const TileGraph tiles = tile_graph(c.graph, options);
   const Schedule schedule = schedule_tiles(c.graph, tiles, {workers, &default_part(Isa::kX86_64)});
-  c.tape = plan_tape(c.graph);
+  c.tape = plan_tape(c.graph, Isa::kX86_64);
   c.kv = plan_kv(c.graph, Isa::kX86_64);
   c.tables = encode_program(c.graph, tiles, schedule, c.tape, c.kv);
   return c;
@@ -35,7 +35,7 @@ const ProgramShape kFew{16, 16, 16, 16};
 
 TEST(Tape, HoldsEveryWeightOnceAligned) {
   const OpGraph graph = toy_graph();
-  const TapePlan plan = plan_tape(graph);
+  const TapePlan plan = plan_tape(graph, Isa::kX86_64);
   std::map<std::string, int> seen;
   uint64_t end = 0;
   for (const TapeTensor& tensor : plan.tensors) {
@@ -72,11 +72,53 @@ TEST(Tape, RowGroupsPutEveryElementInItsPlace) {
       std::vector<float> values(size_t{rows} * cols);
       for (float& value : values) value = static_cast<float>(static_cast<int>(random() % 255) - 127) / 64.0f;  // exact in all three
       std::vector<std::byte> bytes(layout_bytes(tensor.layout, dtype, rows, cols));
-      pack_rows(tensor, rows, values.data(), bytes);
+      pack_rows(tensor, 0, rows, values.data(), bytes);
       for (uint32_t r = 0; r < (rows + 15) / 16 * 16; ++r) {
         for (uint32_t c = 0; c < (cols + 1) / 2 * 2; ++c) {
           const float expected = r < rows && c < cols ? values[size_t{r} * cols + c] : 0.0f;
           ASSERT_EQ(packed_at(tensor, bytes, r, c), expected) << r << "," << c;
+        }
+      }
+    }
+  }
+}
+
+// The definition in abi/layout.h, spelled out: chunks of columns, row tiles, atoms, rows, swizzled units.
+TEST(Tape, AtomsPutEveryElementInItsPlace) {
+  std::mt19937 random(2);
+  for (const DType dtype : {DType::kBf16, DType::kF16, DType::kF32}) {
+    const uint32_t element = dtype_bytes(dtype), atom_cols = 128 / element;
+    for (const auto& [rows, atoms, cut, chunk_atoms] : std::vector<std::array<uint32_t, 4>>{
+             {1, 1, 0, 1}, {8, 9, 0, 9}, {17, 3, 5, 3}, {33, 34, 0, 2}, {16, 32, 1, 16}, {24, 17, 3, 1}}) {
+      const uint32_t cols = atoms * atom_cols - cut, tiles = (rows + 7) / 8;
+      TapeTensor tensor{NodeId(0), 0, 0, rows, cols, dtype, Layout::kAtoms8x128};
+      std::vector<float> values(size_t{rows} * cols);
+      for (float& value : values) value = static_cast<float>(static_cast<int>(random() % 255) - 127) / 64.0f;
+      std::vector<std::byte> bytes(layout_bytes(tensor.layout, dtype, rows, cols));
+      ASSERT_EQ(bytes.size(), size_t{tiles} * atoms * 1024);
+      pack_rows(tensor, 0, rows / 2, values.data(), bytes);
+      pack_rows(tensor, rows / 2, rows - rows / 2, values.data() + size_t{rows / 2} * cols, bytes);
+      size_t at = 0;
+      for (uint32_t chunk = 0; chunk < atoms / chunk_atoms; ++chunk) {
+        for (uint32_t tile = 0; tile < tiles; ++tile) {
+          for (uint32_t atom = 0; atom < chunk_atoms; ++atom) {
+            for (uint32_t r = 0; r < 8; ++r) {
+              for (uint32_t place = 0; place < atom_cols; ++place, at += element) {
+                const uint32_t unit = place * element / 16 ^ r, in_unit = place * element % 16 / element;
+                const uint32_t row = tile * 8 + r, col = (chunk * chunk_atoms + atom) * atom_cols + unit * 16 / element + in_unit;
+                const float expected = row < rows && col < cols ? values[size_t{row} * cols + col] : 0.0f;
+                float found = 0;
+                uint16_t bits = 0;
+                if (element == 4) {
+                  std::memcpy(&found, bytes.data() + at, 4);
+                } else {
+                  std::memcpy(&bits, bytes.data() + at, 2);
+                  found = dtype == DType::kBf16 ? bf16_to_float(bits) : f16_to_float(bits);
+                }
+                ASSERT_EQ(found, expected) << rows << "x" << cols << " row " << row << " column " << col;
+              }
+            }
+          }
         }
       }
     }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "abi/layout.h"
 #include "base/check.h"
 #include "base/float16.h"
 
@@ -16,47 +17,67 @@ inline uint16_t to_f16(float value) { return float_to_f16(value); }
 inline float to_f32(float value) { return value; }
 inline double to_f64(float value) { return value; }
 
-template <class T, T (*kConvert)(float)>
-void pack_row_major(size_t n, const float* values, std::byte* out) {
-  for (size_t i = 0; i < n; ++i) {
-    const T value = kConvert(values[i]);
-    std::memcpy(out + i * sizeof(T), &value, sizeof(T));
-  }
-}
-
-template <class T, T (*kConvert)(float)>
-void pack_row_groups(uint32_t n_rows, uint32_t cols, const float* values, std::byte* out) {
-  const size_t pairs = (size_t{cols} + kColumnPair - 1) / kColumnPair;
-  const size_t group_elements = pairs * kRowGroup * kColumnPair;
+// Calls place(row of the piece, column) for where each value lies, in elements from the tensor's start.
+template <class T, T (*kConvert)(float), class Place>
+void pack_each(uint32_t n_rows, uint32_t cols, const float* values, std::byte* out, const Place& place) {
   for (uint32_t r = 0; r < n_rows; ++r) {
-    const float* row = values + size_t{r} * cols;
-    std::byte* first = out + ((r / kRowGroup) * group_elements + r % kRowGroup * kColumnPair) * sizeof(T);
     for (uint32_t c = 0; c < cols; ++c) {
-      const T value = kConvert(row[c]);
-      std::memcpy(first + (size_t{c} / kColumnPair * kRowGroup * kColumnPair + c % kColumnPair) * sizeof(T), &value, sizeof(T));
+      const T value = kConvert(values[size_t{r} * cols + c]);
+      std::memcpy(out + place(r, c), &value, sizeof(T));
     }
   }
 }
 
 template <class T, T (*kConvert)(float)>
-void pack(const TapeTensor& tensor, uint32_t n_rows, const float* values, std::byte* out) {
-  if (tensor.layout == Layout::kRowMajor) {
-    pack_row_major<T, kConvert>(size_t{n_rows} * tensor.cols, values, out);
-  } else {
-    pack_row_groups<T, kConvert>(n_rows, tensor.cols, values, out);
+void pack(const TapeTensor& tensor, uint32_t first_row, uint32_t n_rows, const float* values, std::byte* out) {
+  const uint32_t cols = tensor.cols;
+  switch (tensor.layout) {
+    case Layout::kRowMajor:
+      return pack_each<T, kConvert>(n_rows, cols, values, out + size_t{first_row} * cols * sizeof(T),
+                                    [cols](uint32_t r, uint32_t c) { return (size_t{r} * cols + c) * sizeof(T); });
+    case Layout::kRows16Pairs: {
+      const size_t group_elements = (size_t{cols} + kColumnPair - 1) / kColumnPair * kRowGroup * kColumnPair;
+      return pack_each<T, kConvert>(n_rows, cols, values, out, [=](uint32_t r, uint32_t c) {
+        const uint32_t row = first_row + r;
+        return (row / kRowGroup * group_elements + size_t{c} / kColumnPair * kRowGroup * kColumnPair + row % kRowGroup * kColumnPair +
+                c % kColumnPair) *
+               sizeof(T);
+      });
+    }
+    case Layout::kAtoms8x128: {
+      const AtomShape shape = atom_shape(tensor.rows, cols, sizeof(T));
+      return pack_each<T, kConvert>(n_rows, cols, values, out,
+                                    [=](uint32_t r, uint32_t c) { return shape.offset(first_row + r, uint64_t{c} * sizeof(T)); });
+    }
+    case Layout::kKvBlocks:
+    case Layout::kKvRows: break;
   }
+  PLOW_CHECK(false, "the tape has no tensor in a cache's layout");
 }
 
 }  // namespace
 
 uint64_t layout_bytes(Layout layout, DType dtype, uint32_t rows, uint32_t cols) {
   if (layout == Layout::kRowMajor) return uint64_t{rows} * cols * dtype_bytes(dtype);
+  if (layout == Layout::kAtoms8x128) return atom_shape(rows, cols, dtype_bytes(dtype)).bytes();
   const uint64_t groups = (uint64_t{rows} + kRowGroup - 1) / kRowGroup;
   const uint64_t pairs = (uint64_t{cols} + kColumnPair - 1) / kColumnPair;
   return groups * pairs * kRowGroup * kColumnPair * dtype_bytes(dtype);
 }
 
-TapePlan plan_tape(const OpGraph& graph) {
+Layout layout_of_matrices(Isa isa) {
+  switch (isa) {
+    case Isa::kX86_64: return Layout::kRows16Pairs;
+    case Isa::kSm90a:
+    case Isa::kSm120: return Layout::kAtoms8x128;
+  }
+  PLOW_CHECK(false, "no layout of matrices for ISA {}", static_cast<uint32_t>(isa));
+  __builtin_unreachable();
+}
+
+bool packs_by_rows(Layout layout) { return layout != Layout::kAtoms8x128; }
+
+TapePlan plan_tape(const OpGraph& graph, Isa isa) {
   TapePlan plan;
   plan.of_node.assign(graph.nodes.size(), kNoSource);
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
@@ -65,7 +86,7 @@ TapePlan plan_tape(const OpGraph& graph) {
       const NodeId input = graph.inputs_of(NodeId(n))[i];
       const Node& leaf = graph.node(input);
       if (leaf.op != Op::kWeight && leaf.op != Op::kConstant) continue;
-      const Layout layout = (matrix_inputs(consumer.op) >> i & 1) != 0 ? Layout::kRows16Pairs : Layout::kRowMajor;
+      const Layout layout = (matrix_inputs(consumer.op) >> i & 1) != 0 ? layout_of_matrices(isa) : Layout::kRowMajor;
       uint32_t& index = plan.of_node[input.value];
       if (index != kNoSource) {
         PLOW_CHECK(plan.tensors[index].layout == layout, "node %{} is read in two layouts", input.value);
@@ -80,14 +101,13 @@ TapePlan plan_tape(const OpGraph& graph) {
   return plan;
 }
 
-void pack_rows(const TapeTensor& tensor, uint32_t n_rows, const float* values, std::span<std::byte> out) {
-  PLOW_CHECK(out.size() == layout_bytes(tensor.layout, tensor.dtype, n_rows, tensor.cols), "{} bytes for {} rows", out.size(), n_rows);
-  std::memset(out.data(), 0, out.size());  // padding
+void pack_rows(const TapeTensor& tensor, uint32_t first_row, uint32_t n_rows, const float* values, std::span<std::byte> out) {
+  PLOW_CHECK(out.size() == layout_bytes(tensor.layout, tensor.dtype, tensor.rows, tensor.cols), "{} bytes for {} rows", out.size(), tensor.rows);
   switch (tensor.dtype) {
-    case DType::kBf16: return pack<uint16_t, to_bf16>(tensor, n_rows, values, out.data());
-    case DType::kF16: return pack<uint16_t, to_f16>(tensor, n_rows, values, out.data());
-    case DType::kF32: return pack<float, to_f32>(tensor, n_rows, values, out.data());
-    case DType::kF64: return pack<double, to_f64>(tensor, n_rows, values, out.data());
+    case DType::kBf16: return pack<uint16_t, to_bf16>(tensor, first_row, n_rows, values, out.data());
+    case DType::kF16: return pack<uint16_t, to_f16>(tensor, first_row, n_rows, values, out.data());
+    case DType::kF32: return pack<float, to_f32>(tensor, first_row, n_rows, values, out.data());
+    case DType::kF64: return pack<double, to_f64>(tensor, first_row, n_rows, values, out.data());
     case DType::kU32: break;
   }
   PLOW_CHECK(false, "weights of dtype {}", dtype_name(tensor.dtype));

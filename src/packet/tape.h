@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "abi/header.h"
 #include "abi/tensor.h"
 #include "graph/graph.h"
 
@@ -33,14 +34,21 @@ constexpr uint64_t kTapeAlignment = 4096;
 constexpr uint32_t kRowGroup = 16;
 constexpr uint32_t kColumnPair = 2;
 
-TapePlan plan_tape(const OpGraph& graph);
+// Matrices lie as the ISA's bodies read them: see layout_of_matrices.
+TapePlan plan_tape(const OpGraph& graph, Isa isa);
+
+// How the ISA's bodies want the matrices that linear maps and look-ups read.
+Layout layout_of_matrices(Isa isa);
+
+// Whether a tensor's rows (or groups of kRowGroup rows) follow each other, so that it can be packed piece by piece.
+bool packs_by_rows(Layout layout);
 
 // Bytes of a matrix in a layout; a row-major row has no padding.
 uint64_t layout_bytes(Layout layout, DType dtype, uint32_t rows, uint32_t cols);
 
-// Writes rows [first_row, first_row + n_rows) of a tensor, given as floats [n_rows, cols], to `out`: the bytes of exactly these rows (whole row
-// groups; missing rows and columns are zeros). REQUIRES for kRows16Pairs: first_row is a multiple of 16, and n_rows too unless they are the last;
-// out.size() == layout_bytes(layout, dtype, n_rows, cols). Values are rounded to nearest even where the dtype has fewer bits.
-void pack_rows(const TapeTensor& tensor, uint32_t n_rows, const float* values, std::span<std::byte> out);
+// Writes rows [first_row, first_row + n_rows), given as floats [n_rows, cols], into `out`, the bytes of the whole tensor; padding is left as it is
+// (zeros, where the caller began with zeros). REQUIRES out.size() == layout_bytes(layout, dtype, rows, cols). Values are rounded to nearest even
+// where the dtype has fewer bits.
+void pack_rows(const TapeTensor& tensor, uint32_t first_row, uint32_t n_rows, const float* values, std::span<std::byte> out);
 
 }  // namespace plow

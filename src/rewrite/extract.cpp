@@ -65,21 +65,110 @@ class ChoiceMeter {
   std::vector<uint32_t> depth_;
 };
 
-// Nodes that no best choice needs: another node of the class costs no more and asks for no more.
-bool dominates(const ExtractionNode& a, const ExtractionNode& b) {
-  if (a.cost > b.cost) return false;
-  return std::ranges::all_of(a.inputs, [&](const ExtractionNode::Input& x) {
-    return std::ranges::any_of(b.inputs, [&](const ExtractionNode::Input& y) {
-      return x.eclass == y.eclass && (!x.waits || y.waits);
+constexpr uint32_t kNobody = 0xffffffffu;
+
+// How far below a node its needs are followed.
+constexpr int kNeedsDepth = 6;
+
+// Finds nodes that no best choice needs. Node a makes node b of the same class needless when it asks for no more (every
+// choice with b computes the inputs of a anyway, behind no fewer waits) and costs no more than b with all that only b's
+// class reads: a choice with b gets no worse when a takes its place and what nobody reads then is dropped.
+class NeedlessNodes {
+ public:
+  explicit NeedlessNodes(const ExtractionProblem& problem) : problem_(problem), live_(problem.classes.size()) {
+    for (uint32_t c = 0; c < live_.size(); ++c) {
+      for (uint32_t i = 0; i < problem.classes[c].size(); ++i) live_[c].push_back(i);
+    }
+  }
+
+  // By class: the nodes that stay. Dropping one may make what it read the affair of a single class, so it goes on until
+  // nothing changes.
+  std::vector<std::vector<uint32_t>> run() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      find_sole_readers();
+      for (uint32_t c = 0; c < live_.size(); ++c) changed |= prune(c);
+    }
+    return std::move(live_);
+  }
+
+ private:
+  const ExtractionNode& node(uint32_t c, uint32_t i) const { return problem_.classes[c][i]; }
+
+  double least_cost(uint32_t c) const {
+    double least = kInfinite;
+    for (const uint32_t i : live_[c]) least = std::min(least, node(c, i).cost);
+    return least;
+  }
+
+  void find_sole_readers() {
+    sole_reader_.assign(live_.size(), kNobody);
+    std::vector<bool> has_several(live_.size(), false);
+    for (const uint32_t root : problem_.roots) has_several[root] = true;
+    for (uint32_t c = 0; c < live_.size(); ++c) {
+      for (const uint32_t i : live_[c]) {
+        for (const ExtractionNode::Input& input : node(c, i).inputs) {
+          uint32_t& reader = sole_reader_[input.eclass];
+          if (reader != kNobody && reader != c) has_several[input.eclass] = true;
+          reader = c;
+        }
+      }
+    }
+    for (uint32_t c = 0; c < live_.size(); ++c) {
+      if (has_several[c]) sole_reader_[c] = kNobody;
+    }
+  }
+
+  static bool reads(const ExtractionNode& node, uint32_t eclass) {
+    return std::ranges::any_of(node.inputs, [&](const auto& input) { return input.eclass == eclass; });
+  }
+
+  // Whether the node cannot be computed without the class of `x`, and not without a wait for it if x waits.
+  bool needs(const ExtractionNode& node, const ExtractionNode::Input& x, int depth) const {
+    return std::ranges::any_of(node.inputs, [&](const ExtractionNode::Input& y) {
+      const ExtractionNode::Input rest{x.eclass, x.waits && !y.waits};
+      if (y.eclass == x.eclass) return !rest.waits;
+      return depth > 0 && std::ranges::all_of(live_[y.eclass], [&](uint32_t i) {
+               return needs(problem_.classes[y.eclass][i], rest, depth - 1);
+             });
     });
-  });
-}
+  }
+
+  bool replaces(uint32_t c, const ExtractionNode& a, const ExtractionNode& b) const {
+    if (!std::ranges::all_of(a.inputs, [&](const auto& x) { return needs(b, x, kNeedsDepth); })) return false;
+    double cost = b.cost;
+    for (size_t k = 0; k < b.inputs.size(); ++k) {
+      const uint32_t input = b.inputs[k].eclass;
+      const bool is_repeated = std::any_of(b.inputs.begin(), b.inputs.begin() + static_cast<std::ptrdiff_t>(k),
+                                           [&](const auto& other) { return other.eclass == input; });
+      if (!is_repeated && input != c && sole_reader_[input] == c && !reads(a, input)) cost += least_cost(input);
+    }
+    return a.cost <= cost;
+  }
+
+  bool prune(uint32_t c) {
+    std::vector<uint32_t> kept = live_[c];
+    for (const uint32_t i : live_[c]) {
+      const bool is_needless = std::ranges::any_of(kept, [&](uint32_t j) {
+        if (i == j || !replaces(c, node(c, j), node(c, i))) return false;
+        return j < i || !replaces(c, node(c, i), node(c, j));
+      });
+      if (is_needless) std::erase(kept, i);
+    }
+    const bool changed = kept.size() != live_[c].size();
+    live_[c] = std::move(kept);
+    return changed;
+  }
+
+  const ExtractionProblem& problem_;
+  std::vector<std::vector<uint32_t>> live_;
+  std::vector<uint32_t> sole_reader_;  // by class: the only class whose nodes read it, or kNobody
+};
 
 class Extractor {
  public:
   Extractor(const ExtractionProblem& problem, const ExtractionLimits& limits)
-      : problem_(problem), limits_(limits), n_(problem.classes.size()) {
-    prune();
+      : problem_(problem), limits_(limits), n_(problem.classes.size()), live_(NeedlessNodes(problem).run()) {
     bound_below();
   }
 
@@ -97,21 +186,6 @@ class Extractor {
   }
 
  private:
-  void prune() {
-    live_.resize(n_);
-    for (uint32_t c = 0; c < n_; ++c) {
-      const std::vector<ExtractionNode>& nodes = problem_.classes[c];
-      for (uint32_t i = 0; i < nodes.size(); ++i) {
-        bool dominated = false;
-        for (uint32_t j = 0; j < nodes.size() && !dominated; ++j) {
-          if (i == j || !dominates(nodes[j], nodes[i])) continue;
-          dominated = !dominates(nodes[i], nodes[j]) || j < i;
-        }
-        if (!dominated) live_[c].push_back(i);
-      }
-    }
-  }
-
   // What every way to compute a class needs (itself among it), the least of its own cost, and the fewest waits
   // on the way to it.
   void bound_below() {
@@ -247,7 +321,7 @@ class Extractor {
   const ExtractionProblem& problem_;
   const ExtractionLimits& limits_;
   const size_t n_;
-  std::vector<std::vector<uint32_t>> live_;  // by class: nodes that are not dominated
+  const std::vector<std::vector<uint32_t>> live_;  // by class: nodes that a best choice may need
   std::vector<double> own_;
   std::vector<Bits> must_;
   std::vector<uint32_t> fewest_waits_;

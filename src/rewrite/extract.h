@@ -37,7 +37,7 @@ struct Extraction {
 };
 
 struct ExtractionLimits {
-  uint64_t max_steps = 200000;  // about a second
+  uint64_t max_steps = 1000000;  // half a second or so; a layer of a small model takes some hundreds
 };
 
 // Fills cost and chain of a choice, and sets to kUnused what the roots do not need. False when the choice lacks

@@ -3,6 +3,7 @@
 #include "ops/tile_rule.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace plow {
 namespace {
@@ -29,6 +30,7 @@ class TiledOperator {
   TiledOperator& operator=(const TiledOperator&) = delete;
 
   uint32_t tile_cols() const { return tile_cols_; }
+  uint32_t n_tiles() const { return n_tiles(cols_, tile_cols_); }
 
   // Whether the share of some worker reads columns of input i that are not in its share of the producer's tiles.
   bool waits(uint32_t input, uint32_t producer_tile_cols, uint32_t workers) const {
@@ -127,15 +129,17 @@ class ProblemBuilder {
     const ValueType& type = egraph_.eclass(id).type;
     const std::vector<ValueType> inputs = input_types(id);
     const TiledOperator tiled(node.op, inputs, type, node.attributes);
-    result.cost = cost_.node(node.op, inputs, type, node.attributes);
+    NodePlacement placement{tiled.n_tiles(), {}};
     for (uint32_t i = 0; i < node.n_inputs; ++i) {
       const ENodeId input = node.inputs[i];
       const ENodeId given = egraph_.eclass(input).given;
       const bool is_there = given.valid() && is_leaf(egraph_.node(given).op) && egraph_.node(given).op != kOuterValue;
       const uint32_t place = place_of(input);
       const bool waits = !is_there && tiled.waits(i, tile_cols_[place], cost_.n_workers);
+      placement.waits.push_back(waits);
       result.inputs.push_back({place, waits});
     }
+    result.cost = cost_.node(node.op, inputs, type, node.attributes, placement);
     return result;
   }
 
@@ -146,16 +150,30 @@ class ProblemBuilder {
   std::vector<uint32_t> tile_cols_;  // by class
 };
 
+// Rows of a row tile where there are many (compile/programs.cpp).
+constexpr double kRowTile = 64;
 // Tokens of an answer for each token of its prompt.
 constexpr double kAnswerShare = 0.25;
 
 }  // namespace
 
 double RewriteCost::node(Op op, std::span<const ValueType> inputs, const ValueType& output,
-                         const Attributes& attributes) const {
+                         const Attributes& attributes, const NodePlacement& placement) const {
   double sum = 0;
   for (const WeightedStep& step : steps) {
-    sum += step.weight * node_ns(*part, op_load(op, inputs, output, attributes, step.size), n_workers);
+    const double by_columns = std::min<double>(placement.n_tiles, n_workers);
+    const double pieces = by_columns > 1 ? by_columns : std::min<double>(step.row_tiles, n_workers);
+    Load load = op_load(op, inputs, output, attributes, step.size);
+    load.inputs = {};
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Shape& shape = inputs[i].shape;
+      if (!placement.waits[i] || shape.row_kind == Rows::kFixed) continue;
+      const double rows = shape.row_kind == Rows::kTokens ? step.size.tokens : step.size.samples;
+      load.inputs += Bytes(rows * shape.cols * dtype_bytes(inputs[i].dtype));
+    }
+    Surroundings around;
+    around.remote = (n_workers - 1.0) / n_workers;
+    sum += step.weight * load_time(*part, share_of(load, 1 / pieces), around).value;
   }
   return sum;
 }
@@ -167,8 +185,9 @@ double RewriteCost::wait() const {
 }
 
 RewriteCost request_cost(const Part& part, uint32_t n_workers, uint32_t chunk_rows) {
-  WeightedStep prompt{{.tokens = static_cast<double>(chunk_rows), .samples = 1}, 1};
-  WeightedStep answer{{.tokens = 1, .samples = 1}, std::max(1.0, kAnswerShare * chunk_rows)};
+  const double rows = chunk_rows;
+  const WeightedStep prompt{{.tokens = rows, .samples = 1}, std::ceil(rows / kRowTile), 1};
+  const WeightedStep answer{{.tokens = 1, .samples = 1}, 1, std::max(1.0, kAnswerShare * rows)};
   return {&part, n_workers, {prompt, answer}};
 }
 

@@ -14,7 +14,14 @@ namespace plow {
 // A kind of step and how often it is taken.
 struct WeightedStep {
   StepSize size;
+  double row_tiles = 1;  // what has one column tile is shared out by rows, if there are several tiles of them
   double weight = 1;
+};
+
+// How an operator is cut and placed.
+struct NodePlacement {
+  uint32_t n_tiles = 1;         // of columns
+  std::vector<bool> waits;      // by input: some worker reads what another one has written
 };
 
 struct RewriteCost {
@@ -22,7 +29,9 @@ struct RewriteCost {
   uint32_t n_workers = 1;
   std::vector<WeightedStep> steps;
 
-  double node(Op op, std::span<const ValueType> inputs, const ValueType& output, const Attributes& attributes) const;
+  // Besides its own work a worker brings what others have written, of the inputs that wait.
+  double node(Op op, std::span<const ValueType> inputs, const ValueType& output, const Attributes& attributes,
+              const NodePlacement& placement) const;
   // Of a worker for another, over all steps; 0 when there is no other.
   double wait() const;
 };

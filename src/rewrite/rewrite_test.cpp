@@ -87,15 +87,33 @@ TEST(RewriteGraph, TheNewGraphComputesTheSameAndItsLogSaysWhy) {
   }
 }
 
-TEST(RewriteGraph, OfATransformerLayerSixPacketsAreLeft) {
-  const RewriteResult result = rewritten(toy_graph({.layers = 3}));
-  EXPECT_EQ(count(result.graph, Op::kRmsNorm) + count(result.graph, Op::kAdd) + count(result.graph, Op::kGlu) +
-                count(result.graph, Op::kRope) + count(result.graph, Op::kBiasAdd),
-            0u);
+// With waits that cost more than all else, what is left of a layer has the shortest chain: every norm is in its readers.
+TEST(RewriteGraph, WhereWaitsAreDearNothingStandsBetweenProducts) {
+  Part part = default_part(Isa::kX86_64);
+  part[Figure::kHop] = 1e6;
+  RewriteOptions options = on_workers(2);
+  options.part = &part;
+  const RewriteResult result = rewritten(toy_graph({.layers = 3, .kv_heads = 3}), options);
+  for (const Op op : {Op::kRmsNorm, Op::kAdd, Op::kGlu, Op::kRope, Op::kLinear, Op::kKvAppend, Op::kAttention}) {
+    EXPECT_EQ(count(result.graph, op), 0u) << op_name(op);
+  }
   EXPECT_EQ(count(result.graph, Op::kNormRopeAttention), 3u);
   EXPECT_EQ(count(result.graph, Op::kRopeKvAppend), 3u);
   EXPECT_EQ(count(result.graph, Op::kNormGluLinear), 3u);
   EXPECT_EQ(count(result.graph, Op::kLinearAdd), 6u);
+}
+
+// With packets and waits for nothing, a norm is computed once and not by each worker of each reader.
+TEST(RewriteGraph, WhereWaitsAreFreeANormThatManyReadStands) {
+  Part part = default_part(Isa::kX86_64);
+  part[Figure::kHop] = 1e-3;
+  part[Figure::kPacket] = 1e-3;
+  part[Figure::kTransfer] = 1e9;
+  RewriteOptions options = on_workers(2);
+  options.part = &part;
+  const RewriteResult result = rewritten(toy_graph({.layers = 3}), options);
+  EXPECT_GE(count(result.graph, Op::kRmsNorm), 3u);
+  EXPECT_EQ(count(result.graph, Op::kNormLinear), 0u);
 }
 
 TEST(RewriteGraph, TheLastLayersMlpIsComputedForSampledRowsOnly) {
@@ -117,6 +135,22 @@ TEST(RewriteGraph, LayersOfOneFormAreSolvedOnceAndTheLastOneApart) {
   EXPECT_EQ(log.parts[2].n_instances, 4u);
   EXPECT_EQ(log.parts[3].first_layer, 8u);
   EXPECT_EQ(log.parts[3].n_instances, 1u);
+}
+
+// The shape of an 8B model; its products can be cut along k in many ways.
+TEST(RewriteGraph, LayersOfAnEightBillionModelSaturateAndGetCheaper) {
+  const ToyShape shape{.layers = 32, .hidden = 4096, .heads = 32, .kv_heads = 8, .head_dim = 128, .ffn = 14336, .vocab = 128256};
+  const OpGraph graph = toy_graph(shape);
+  const RewriteResult result = rewritten(graph, on_workers(132));
+  const RewriteLog log = log_of(result);
+  EXPECT_EQ(log.parts.size(), 3u);
+  EXPECT_EQ(log.parts[1].n_instances, 31u);
+  for (const PartRecord& part : log.parts) EXPECT_EQ(part.stop, StopReason::kSaturated);
+  EXPECT_LT(log.parts[1].after_ns, log.parts[1].before_ns);
+  EXPECT_LT(log.parts[1].after_waits, log.parts[1].before_waits);
+  EXPECT_TRUE(log.parts[1].exact) << log.parts[1].steps;
+  EXPECT_LT(log.parts[2].after_ns, log.parts[2].before_ns);
+  EXPECT_TRUE(check_rewrite_log(log, result.graph).ok());
 }
 
 TEST(RewriteGraph, AGraphWithoutLayersIsOnePart) {

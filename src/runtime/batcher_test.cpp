@@ -118,7 +118,9 @@ TEST_F(BatcherTest, WhatIsPreemptedLosesNoToken) {
 }
 
 TEST_F(BatcherTest, TheHigherPriorityGoesFirstAndEqualOnesInOrder) {
-  Engine engine = make({.slots = 1});
+  EngineOptions one;
+  one.slots = 1;
+  Engine engine = make(one);
   Batcher batcher(engine);
   std::vector<uint64_t> order;
   const auto request = [&](uint64_t id, int32_t priority) {

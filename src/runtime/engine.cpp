@@ -6,15 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace plow {
-namespace {
-
-// Epochs count up to here; then counters and epochs start again, so that no comparison ever sees one wrap.
-constexpr uint32_t kLastEpoch = 0xf0000000u;
-
-}  // namespace
 
 SamplingParams greedy_sampling() {
   SamplingParams params{};
@@ -169,26 +162,10 @@ struct EngineStep {
     step.step = 0;
   }
 
-  void restart_counters() {
-    std::memset(state.counters.data(), 0, state.counters.bytes());
-    state.control.abort = 0;
-    state.control.done = 0;
-    state.step.epoch = 0;
-  }
-
   Status ring() {
-    StepDescriptor& step = state.step;
-    if (step.epoch > kLastEpoch) restart_counters();
-    const uint32_t last = step.epoch + options.n_steps;
-    ++step.epoch;
-    state.workers->run();
-    if (state.control.abort == 0) {
-      step.epoch = last;
-      return {};
-    }
-    const Error error = fault_error(state.control.fault);
-    restart_counters();
-    return error;
+    PLOW_TRY(const std::optional<Fault> fault, state.device->run(state.step));
+    if (fault) return fault_error(*fault);
+    return {};
   }
 
   Error fault_error(const Fault& fault) const {
@@ -219,9 +196,9 @@ struct EngineStep {
     const TensorEntry& logits = program.tensors[sample->operand[0]];
     result.logits.resize(size_t{n_samples} * logits.cols);
     for (uint32_t s = 0; s < n_samples; ++s) {
-      std::memcpy(result.logits.data() + size_t{s} * logits.cols,
-                  state.arena.data() + logits.offset + size_t{s} * logits.row_stride,
-                  logits.cols * sizeof(float));
+      const std::span row(result.logits.data() + size_t{s} * logits.cols, logits.cols);
+      PLOW_TRY_STATUS(state.device->read_arena(logits.offset + size_t{s} * logits.row_stride,
+                                               std::as_writable_bytes(row)));
     }
     return {};
   }
@@ -303,7 +280,9 @@ Result<StepResult> Engine::step(std::span<const StepRequest> requests, const Ste
 
 const BundleFile& Engine::bundle() const { return state_->bundle; }
 IsaLevel Engine::isa_level() const { return state_->isa; }
-uint32_t Engine::n_workers() const { return state_->device.n_workers; }
+std::string Engine::device_name() const { return state_->device->name(); }
+Result<double> Engine::read_bandwidth() { return state_->device->read_bandwidth(); }
+uint32_t Engine::n_workers() const { return state_->bundle.header().n_workers; }
 uint32_t Engine::n_slots() const { return static_cast<uint32_t>(state_->slots.size()); }
 uint32_t Engine::context() const { return state_->context; }
 uint32_t Engine::vocab() const { return state_->bundle.header().vocab; }

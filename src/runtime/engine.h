@@ -1,4 +1,4 @@
-// The runtime on a CPU: a bundle, its memory, and the workers that play its packets. One thread at a time may
+// The runtime: a bundle, a device with its memory, and the workers that play its packets. One thread at a time may
 // call an Engine.
 //
 // A sequence lives in a slot. A step submits, for each of some sequences, the tokens of its next positions,
@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "bundle/bundle.h"
 #include "isa/x86_64/interpreter.h"
+#include "runtime/gpu_driver.h"
 
 #include <chrono>
 #include <cstdint>
@@ -22,6 +23,8 @@
 namespace plow {
 
 struct EngineOptions {
+  // "cpu" or "cuda:N". Empty: what the bundle was compiled for. A device that is named is used or the engine is refused.
+  std::string device;
   uint32_t threads = 0;  // 0: as many as the bundle has workers; another number than that is refused
   IsaLevel isa = IsaLevel::kAuto;
   uint32_t slots = 0;        // 0: the bundle's max_slots
@@ -31,6 +34,7 @@ struct EngineOptions {
   uint64_t cache_positions = 0;
   bool pin = false;          // one processor a worker
   bool verify_tape = false;  // read all weights and compare their digest
+  bool random_weights = false;  // of a GPU: make weights there instead of reading the bundle's, for measuring
   // A wait inside a step that takes longer than this fails the step. Far above any wait of a healthy step on
   // a loaded machine.
   std::chrono::milliseconds deadline{30'000};
@@ -81,6 +85,10 @@ class Engine {
   static Result<Engine> create(BundleFile bundle, std::span<const std::byte> tape,
                                const EngineOptions& options);
 
+  // The same on a GPU behind `driver`, whatever the options say of devices.
+  static Result<Engine> create_on(BundleFile bundle, std::span<const std::byte> tape, const EngineOptions& options,
+                                  std::unique_ptr<GpuDriver> driver);
+
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
   ~Engine();
@@ -101,7 +109,9 @@ class Engine {
   Result<StepResult> step(std::span<const StepRequest> requests, const StepOptions& options = {});
 
   const BundleFile& bundle() const;
-  IsaLevel isa_level() const;  // that runs
+  IsaLevel isa_level() const;  // that runs; kAuto on a GPU
+  std::string device_name() const;  // "cpu", or the GPU's name
+  Result<double> read_bandwidth();  // of the device, measured now; 0 on a CPU
   uint32_t n_workers() const;
   uint32_t n_slots() const;
   uint32_t context() const;  // positions that a sequence may have

@@ -1,10 +1,9 @@
 // What an Engine is made of; for engine.cpp and load.cpp only.
 #pragma once
 
-#include "runtime/device_memory.h"
 #include "runtime/engine.h"
 #include "runtime/kv_cache.h"
-#include "runtime/worker_threads.h"
+#include "runtime/step_device.h"
 
 #include <memory>
 #include <vector>
@@ -34,17 +33,11 @@ struct Engine::State {
   uint32_t context = 0;
   uint32_t max_rows = 0, max_samples = 0;
 
-  std::vector<ProgramTable> programs;
-  DeviceMemory arena, counters, scratch;
-  std::vector<DeviceMemory> pools;  // by KV group
-  std::vector<unsigned char*> pool_pointers;
   std::unique_ptr<KvCache> cache;
   std::vector<SlotState> slots;
   StepArrays arrays;
   StepDescriptor step{};
-  Control control{};
-  Device device;
-  std::unique_ptr<WorkerThreads> workers;  // last: its threads use all of the above
+  std::unique_ptr<StepDevice> device;
 };
 
 }  // namespace plow

@@ -1,20 +1,26 @@
 #include "base/digest.h"
+#include "isa/nvidia/geometry.h"
+#include "isa/nvidia/support.h"
 #include "isa/x86_64/geometry.h"
+#include "runtime/cpu_device.h"
+#include "runtime/cuda/cuda_driver.h"
 #include "runtime/engine_state.h"
+#include "runtime/resident_device.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
 
 namespace plow {
 namespace {
 
 Status check_header(const BundleHeader& header, const EngineOptions& options) {
-  if (header.isa != Isa::kX86_64) {
-    const char* name = isa_name(header.isa);
-    return input_error(fmt::format(
-        "The bundle is for the instruction set {}; this engine runs {}. Compile it for {}.",
-        name != nullptr ? name : "of an unknown number", isa_name(Isa::kX86_64), isa_name(Isa::kX86_64)));
+  if (options.threads != 0 && header.isa != Isa::kX86_64) {
+    return usage_error(fmt::format("The bundle is for {}, whose workers are no threads. Leave --threads out.",
+                                   isa_name(header.isa)));
   }
   if (options.threads != 0 && options.threads != header.n_workers) {
     return usage_error(
@@ -55,16 +61,19 @@ uint32_t row_tile_of(const ProgramEntry& entry, const Packet& packet) {
 
 Status check_program(const BundleFile& bundle, uint32_t index) {
   const ProgramView& program = bundle.programs()[index];
+  const bool cpu = bundle.header().isa == Isa::kX86_64;
   for (size_t i = 0; i < program.packets.size(); ++i) {
     const Packet& packet = program.packets[i];
-    const std::string reason = unsupported_reason(packet, program.tensors.data());
+    const std::string reason = cpu ? unsupported_reason(packet, program.tensors.data())
+                                   : nvidia::unsupported_reason(packet, program.tensors.data());
     if (!reason.empty()) {
       return input_error(fmt::format(
           "Packet {} of program {} cannot run here: {}. Compile the bundle with this version of plowc.", i,
           index, reason));
     }
     const uint64_t scratch =
-        body_scratch_bytes(packet, program.tensors.data(), row_tile_of(*program.entry, packet));
+        cpu ? body_scratch_bytes(packet, program.tensors.data(), row_tile_of(*program.entry, packet))
+            : nvidia::body_scratch_bytes(packet, program.tensors.data());
     if (scratch > bundle.header().scratch_bytes) {
       return input_error(
           fmt::format("Packet {} of program {} needs {} bytes of scratch, and the bundle grants {}. Compile "
@@ -75,20 +84,40 @@ Status check_program(const BundleFile& bundle, uint32_t index) {
   return {};
 }
 
-Status check_kv_groups(std::span<const KvGroup> groups) {
+Status check_kv_groups(std::span<const KvGroup> groups, Isa isa) {
+  const uint32_t needed = isa == Isa::kX86_64 ? x86_64::kKvBlockTokens : nvidia::kKvBlockTokens;
   for (size_t g = 0; g < groups.size(); ++g) {
-    if (groups[g].block_tokens == x86_64::kKvBlockTokens) continue;
+    if (groups[g].block_tokens == needed) continue;
     return input_error(
-        fmt::format("KV group {} has blocks of {} positions; x86-64 needs {}. Compile the bundle again.", g,
-                    groups[g].block_tokens, x86_64::kKvBlockTokens));
+        fmt::format("KV group {} has blocks of {} positions; {} needs {}. Compile the bundle again.", g,
+                    groups[g].block_tokens, isa_name(isa), needed));
   }
   return {};
 }
 
-ProgramTable table_of(const ProgramView& view) {
-  return {view.workers.data(),        view.packets.data(),         view.waits.data(),
-          view.signals.data(),        view.stream.data(),          view.tensors.data(),
-          view.entry->token_row_tile, view.entry->sample_row_tile, view.entry->n_counters};
+// The ordinal of "cuda:N".
+std::optional<uint32_t> cuda_ordinal(std::string_view device) {
+  constexpr std::string_view kPrefix = "cuda:";
+  if (!device.starts_with(kPrefix)) return std::nullopt;
+  uint32_t ordinal = 0;
+  const char* end = device.data() + device.size();
+  const auto [rest, error] = std::from_chars(device.data() + kPrefix.size(), end, ordinal);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return ordinal;
+}
+
+// A device that was named must be of the bundle's kind: nothing is replaced silently.
+Status check_device(const std::string& device, Isa isa) {
+  if (device.empty()) return {};
+  const bool gpu = cuda_ordinal(device).has_value();
+  if (!gpu && device != "cpu")
+    return usage_error(fmt::format("'{}' is no device; choose cpu or cuda:N, N from 0 on.", device));
+  if (gpu == (isa != Isa::kX86_64)) return {};
+  return usage_error(
+      fmt::format("The bundle is for {}, and {} does not run that. Compile it for the device with plowc "
+                  "--arch, or choose another "
+                  "--device.",
+                  isa_name(isa), device));
 }
 
 }  // namespace
@@ -99,12 +128,19 @@ struct EngineLoader {
   const EngineOptions& options;
 
   Status check() const {
+    const Isa isa = state.bundle.header().isa;
+    PLOW_TRY_STATUS(check_device(options.device, isa));
     PLOW_TRY_STATUS(check_header(state.bundle.header(), options));
-    PLOW_TRY_STATUS(check_tape(state.bundle.header(), state.tape, options.verify_tape));
-    PLOW_TRY_STATUS(check_kv_groups(state.bundle.kv_groups()));
+    if (options.random_weights && isa == Isa::kX86_64)
+      return usage_error("Random weights are made by a GPU; the bundle is for the CPU.");
+    if (!options.random_weights)
+      PLOW_TRY_STATUS(check_tape(state.bundle.header(), state.tape, options.verify_tape));
+    PLOW_TRY_STATUS(check_kv_groups(state.bundle.kv_groups(), isa));
     for (uint32_t i = 0; i < state.bundle.programs().size(); ++i)
       PLOW_TRY_STATUS(check_program(state.bundle, i));
-    PLOW_TRY(state.isa, choose_isa_level(options.isa));
+    if (isa == Isa::kX86_64) {
+      PLOW_TRY(state.isa, choose_isa_level(options.isa));
+    }
     return {};
   }
 
@@ -115,30 +151,20 @@ struct EngineLoader {
     for (const ProgramView& program : state.bundle.programs()) {
       state.max_rows = std::max(state.max_rows, program.entry->max_rows);
       state.max_samples = std::max(state.max_samples, program.entry->max_samples);
-      state.programs.push_back(table_of(program));
     }
   }
 
-  Status allocate() const {
-    const MemoryPlan plan =
-        plan_memory(state.bundle, static_cast<uint32_t>(state.slots.size()), state.context);
-    PLOW_TRY(state.arena, DeviceMemory::allocate(plan.arena, "activations"));
-    PLOW_TRY(state.counters, DeviceMemory::allocate(plan.counters, "counters"));
-    PLOW_TRY(state.scratch,
-             DeviceMemory::allocate(uint64_t{scratch_stride()} * state.bundle.header().n_workers, "scratch"));
-    std::vector<uint32_t> blocks;
+  Status make_cache(DevicePlan& plan) const {
     for (const KvGroup& group : state.bundle.kv_groups()) {
       const uint64_t per_slot = blocks_per_sequence(group, state.context, state.max_rows);
       const uint64_t total = blocks_of(group, per_slot);
       if (total >= kNoBlock)
         return does_not_fit(fmt::format("The KV cache would have {} blocks. Ask for fewer slots.", total));
-      blocks.push_back(static_cast<uint32_t>(total));
-      PLOW_TRY(DeviceMemory pool, DeviceMemory::allocate(total * group.block_bytes, "the KV cache"));
-      state.pool_pointers.push_back(pool.data());
-      state.pools.push_back(std::move(pool));
+      plan.kv_blocks.push_back(static_cast<uint32_t>(total));
     }
-    state.cache = std::make_unique<KvCache>(state.bundle.kv_groups(), blocks,
+    state.cache = std::make_unique<KvCache>(state.bundle.kv_groups(), plan.kv_blocks,
                                             static_cast<uint32_t>(state.slots.size()), state.context);
+    plan.table_width = state.cache->table_width();
     return {};
   }
 
@@ -147,11 +173,6 @@ struct EngineLoader {
     if (options.cache_positions == 0 || group.window != 0) return all;
     const uint64_t wanted = (options.cache_positions + group.block_tokens - 1) / group.block_tokens;
     return std::clamp(wanted, per_slot, all);
-  }
-
-  uint64_t scratch_stride() const {
-    return (uint64_t{state.bundle.header().scratch_bytes} + kCounterLineBytes - 1) / kCounterLineBytes *
-           kCounterLineBytes;
   }
 
   void set_arrays() const {
@@ -178,50 +199,58 @@ struct EngineLoader {
     state.step.table_width = state.cache->table_width();
   }
 
-  void set_device() const {
-    Device& device = state.device;
-    device.programs = state.programs.data();
-    device.tape = reinterpret_cast<const unsigned char*>(state.tape.data());
-    device.arena = state.arena.data();
-    device.kv_pools = state.pool_pointers.data();
-    device.kv_groups = state.bundle.kv_groups().data();
-    device.counters = state.counters.data();
-    for (const ProgramTable& program : state.programs)
-      device.bank_lines = std::max(device.bank_lines, program.n_counters);
-    device.n_workers = state.bundle.header().n_workers;
-    device.history_stride = state.context;
-    device.deadline_ns = static_cast<uint64_t>(std::chrono::nanoseconds(options.deadline).count());
-    device.step = &state.step;
-    device.control = &state.control;
+  Status make_device(const DevicePlan& plan, std::unique_ptr<GpuDriver> driver) const {
+    if (driver == nullptr && state.bundle.header().isa == Isa::kX86_64) {
+      PLOW_TRY(state.device, CpuDevice::create(plan, state.isa, options.pin));
+      return {};
+    }
+    if (driver == nullptr) {
+      PLOW_TRY(driver, open_cuda(cuda_ordinal(options.device).value_or(0)));
+    }
+    PLOW_TRY(state.device, ResidentDevice::create(plan, std::move(driver)));
+    return {};
   }
 
-  Status run() const {
+  Status run(std::unique_ptr<GpuDriver> driver) const {
     PLOW_TRY_STATUS(check());
     set_sizes();
-    PLOW_TRY_STATUS(allocate());
+    DevicePlan plan;
+    plan.bundle = &state.bundle;
+    plan.tape = state.tape;
+    plan.slots = static_cast<uint32_t>(state.slots.size());
+    plan.context = state.context;
+    plan.max_rows = state.max_rows;
+    plan.max_samples = state.max_samples;
+    plan.deadline = options.deadline;
+    plan.random_weights = options.random_weights;
+    PLOW_TRY_STATUS(make_cache(plan));
     set_arrays();
-    set_device();
-    PLOW_TRY(state.workers, WorkerThreads::start(x86_64_interpreter(state.isa), state.device,
-                                                 state.scratch.data(), scratch_stride(), options.pin));
-    return {};
+    return make_device(plan, std::move(driver));
   }
 };
 
-Result<Engine> Engine::create(BundleFile bundle, std::span<const std::byte> tape,
-                              const EngineOptions& options) {
+Result<Engine> Engine::create_on(BundleFile bundle, std::span<const std::byte> tape,
+                                 const EngineOptions& options, std::unique_ptr<GpuDriver> driver) {
   auto state = std::make_unique<State>();
   state->bundle = std::move(bundle);
   state->tape = tape;
-  PLOW_TRY_STATUS(EngineLoader{*state, options}.run());
+  PLOW_TRY_STATUS(EngineLoader{*state, options}.run(std::move(driver)));
   return Engine(std::move(state));
+}
+
+Result<Engine> Engine::create(BundleFile bundle, std::span<const std::byte> tape,
+                              const EngineOptions& options) {
+  return create_on(std::move(bundle), tape, options, nullptr);
 }
 
 Result<Engine> Engine::load(const std::filesystem::path& directory, const EngineOptions& options) {
   auto state = std::make_unique<State>();
   PLOW_TRY(state->bundle, BundleFile::open(directory / "model.pkt"));
-  PLOW_TRY(state->tape_file, MappedFile::open(directory / "weights.tape"));
-  state->tape = state->tape_file.bytes();
-  if (Status status = EngineLoader{*state, options}.run(); !status.ok())
+  if (!options.random_weights) {
+    PLOW_TRY(state->tape_file, MappedFile::open(directory / "weights.tape"));
+    state->tape = state->tape_file.bytes();
+  }
+  if (Status status = EngineLoader{*state, options}.run(nullptr); !status.ok())
     return status.error().at(directory.string());
   return Engine(std::move(state));
 }

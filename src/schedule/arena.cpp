@@ -43,7 +43,7 @@ uint64_t first_fit(std::vector<std::pair<uint64_t, uint64_t>>& taken, uint64_t b
 
 }  // namespace
 
-bool has_buffer(const Node& node) { return !is_leaf(node.op) && node.op != Op::kKvAppend && node.op != Op::kSample; }
+bool has_buffer(const Node& node) { return !is_leaf(node.op) && !appends_kv(node.op) && node.op != Op::kSample; }
 
 std::vector<std::vector<uint32_t>> tasks_touching(const OpGraph& graph, const TileGraph& tiles,
                                                   const std::vector<std::vector<uint32_t>>& tasks_of_op) {

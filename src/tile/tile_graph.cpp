@@ -13,7 +13,7 @@ uint32_t ceil_div(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
 // The width of an operator's column tiles: the wanted one, rounded up to the operator's unit, never wider than the output.
 uint32_t choose_tile_cols(const Node& node, uint32_t unit, const OpSetting* setting, const TileOptions& options) {
-  uint32_t wanted = node.op == Op::kLinear ? options.linear_cols : options.row_wise_cols;
+  uint32_t wanted = is_product(node.op) ? options.linear_cols : options.row_wise_cols;
   if (setting != nullptr && setting->tile_cols != 0) wanted = setting->tile_cols;
   const uint32_t rounded = ceil_div(std::max(wanted, 1u), unit) * unit;
   return std::min(rounded, node.shape.cols);
@@ -61,7 +61,7 @@ TileGraph tile_graph(const OpGraph& graph, const TileOptions& options) {
     TileOp op;
     op.from = NodeId(n);
     // The cache has no rows of its own: its writer works on the rows of the step.
-    op.row_kind = node.op == Op::kKvAppend ? Rows::kTokens : node.shape.row_kind;
+    op.row_kind = appends_kv(node.op) ? Rows::kTokens : node.shape.row_kind;
     const OpSetting* setting = find_setting(view, options);
     op.tile_cols = choose_tile_cols(node, rule->column_unit(view.instance()), setting, options);
     if (setting != nullptr) op.split = setting->split;

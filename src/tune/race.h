@@ -24,6 +24,8 @@ class Racer {
 
   // The work once; nanoseconds by the wall clock.
   Result<double> run();
+  // Gives its slots back. Nothing can be run after it.
+  void finish();
   // The work once with its logits, for comparing bits.
   Result<std::vector<float>> logits();
 
@@ -54,7 +56,8 @@ struct RaceResult {
   bool a_wins() const { return a.ns * (1 + std::max(a.spread, b.spread)) < b.ns; }
 };
 
-// Turn by turn until `seconds` are over, at least 8 turns. Of several works the times of a turn are added up.
+// Turn by turn until `seconds` are over, at least 8 turns; when b is clearly slower after 3, no longer. Of
+// several works the times of a turn are added up.
 Result<RaceResult> race(std::vector<Racer>& a, std::vector<Racer>& b, double seconds);
 
 }  // namespace plow

@@ -16,7 +16,7 @@ namespace {
 
 // Sequences that decode side by side in a race, and rows of a chunk.
 constexpr uint32_t kDecodeRows = 4;
-constexpr uint32_t kPrefillRows = 256;
+constexpr uint32_t kPrefillRows = 192;
 constexpr uint32_t kContext = 128;
 // A candidate that the cost model finds so much slower is not timed: the model is not so wrong.
 constexpr double kHopeless = 1.25;
@@ -73,7 +73,7 @@ class Sweeper {
       }
       result_.trials.push_back(std::move(trial));
     }
-    if (!result_.winners.empty()) PLOW_TRY_STATUS(final_race(first_plan, *incumbent));
+    if (!result_.winners.empty() && !sink_.cancelled()) PLOW_TRY_STATUS(final_race(first_plan, *incumbent));
     return std::move(result_);
   }
 
@@ -96,7 +96,7 @@ class Sweeper {
     BundleTables tables = tables_of(bundle_);
     tables.programs.clear();
     for (const ProgramStages& program : variant.programs) tables.programs.push_back(program.tables);
-    tables.header.scratch_bytes = static_cast<uint32_t>(scratch_bytes(variant.programs));
+    tables.header.scratch_bytes = static_cast<uint32_t>(scratch_bytes(variant.programs, tables.header.isa));
     PLOW_TRY(BundleFile file, BundleFile::from_bytes(serialise_bundle(tables)));
     EngineOptions engine;
     engine.isa = options_.level;

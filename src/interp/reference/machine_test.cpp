@@ -36,12 +36,15 @@ void feed_back(EvalStep& step, const Matrix& tokens) {
   for (Span& span : step.spans) ++span.first_position;
 }
 
-TEST(Machine, ComputesWhatTheGraphSays) {
-  for (const uint32_t workers : {1u, 2u, 5u}) {
+void expect_what_the_graph_says(bool fused) {
+  // The GPUs' layouts of weights and cache as well as the CPU's.
+  for (const auto& [workers, isa] : {std::pair{1u, Isa::kX86_64}, {2u, Isa::kSm90a}, {5u, Isa::kX86_64}, {5u, Isa::kSm120}}) {
     SeededToyOptions options;
     options.n_workers = workers;
+    options.isa = isa;
     options.shape.window = 6;
     options.shape.layers = 3;
+    options.shape.fused = fused;
     const SeededToy toy = make_seeded_toy(options);
     const BundleFile bundle = toy.open();
     Machine machine = machine_for(bundle, toy, {});
@@ -69,10 +72,14 @@ TEST(Machine, ComputesWhatTheGraphSays) {
   }
 }
 
+TEST(Machine, ComputesWhatTheGraphSays) { expect_what_the_graph_says(false); }
+TEST(Machine, ComputesWhatAGraphOfFusedOperatorsSays) { expect_what_the_graph_says(true); }
+
 // Every policy, many seeds: the same bits, and nothing found.
-TEST(Machine, GivesTheSameBitsInEveryOrder) {
+void expect_the_same_bits_in_every_order(bool fused) {
   SeededToyOptions toy_options;
   toy_options.n_workers = 4;
+  toy_options.shape.fused = fused;
   const SeededToy toy = make_seeded_toy(toy_options);
   const BundleFile bundle = toy.open();
   Machine machine = machine_for(bundle, toy, {});
@@ -89,6 +96,9 @@ TEST(Machine, GivesTheSameBitsInEveryOrder) {
     }
   }
 }
+
+TEST(Machine, GivesTheSameBitsInEveryOrder) { expect_the_same_bits_in_every_order(false); }
+TEST(Machine, GivesTheSameBitsOfFusedOperatorsInEveryOrder) { expect_the_same_bits_in_every_order(true); }
 
 TEST(Machine, ChecksOrderWithoutArithmetic) {
   const SeededToy toy = make_seeded_toy({});

@@ -1,5 +1,6 @@
 #include "interp/reference/memory.h"
 
+#include "abi/layout.h"
 #include "base/float16.h"
 
 #include <algorithm>
@@ -61,6 +62,9 @@ void write_element(DType dtype, std::byte* to, double value) {
 uint64_t element_offset(const TensorEntry& tensor, uint64_t row, uint64_t column) {
   const uint64_t element = dtype_bytes(tensor.dtype);
   if (tensor.layout == Layout::kRowMajor) return row * tensor.row_stride + column * element;
+  if (tensor.layout == Layout::kAtoms8x128) {
+    return atom_shape(tensor.rows, tensor.cols, dtype_bytes(tensor.dtype)).offset(static_cast<uint32_t>(row), column * element);
+  }
   const uint64_t pairs = (uint64_t{tensor.cols} + 1) / 2;
   return ((row / 16 * pairs + column / 2) * 32 + row % 16 * 2 + column % 2) * element;
 }
@@ -100,7 +104,7 @@ void Memory::store(const TensorEntry& tensor, uint32_t row, uint32_t begin, uint
   }
 }
 
-// A block holds, for each KV head, K as [head_dim][block_tokens] and then V as [block_tokens][head_dim].
+// A block holds, for each KV head, K as [head_dim][block_tokens] or [block_tokens][head_dim] and then V as [block_tokens][head_dim].
 KvPlace Memory::kv_place(const TensorEntry& tensor, uint32_t block, uint32_t position, uint32_t head,
                          uint32_t head_dim, uint32_t column) const {
   const KvGroup& group = groups_[tensor.kv_group];
@@ -108,7 +112,8 @@ KvPlace Memory::kv_place(const TensorEntry& tensor, uint32_t block, uint32_t pos
   const uint64_t in_block = position % tokens;
   const uint64_t first =
       (block * group.block_bytes + tensor.offset) / dtype_bytes(kv_dtype_) + head * (2 * head_dim * tokens);
-  return {first + column * tokens + in_block, first + head_dim * tokens + in_block * head_dim + column};
+  const uint64_t key = tensor.layout == Layout::kKvRows ? in_block * head_dim + column : column * tokens + in_block;
+  return {first + key, first + head_dim * tokens + in_block * head_dim + column};
 }
 
 double Memory::load_kv(uint32_t group, uint64_t element) const {

@@ -373,11 +373,21 @@ std::optional<uint32_t> Seeder::break_operands(FaultKind kind) {
            x.dtype == y.dtype;
   };
   const bool swap = kind == FaultKind::kOperandsSwapped;
+  // The last two inputs that could stand for each other, the later one first; of a sum they may.
+  const auto swappable = [&](uint32_t i) -> std::optional<std::pair<uint32_t, uint32_t>> {
+    if (op(i) == Op::kAdd) return std::nullopt;
+    for (uint32_t b = tile_rule(op(i))->n_operands - 1; b-- > 1;) {
+      for (uint32_t a = b; a-- > 0;) {
+        if (alike(p_.packets[i].operand[a], p_.packets[i].operand[b])) return std::pair(a, b);
+      }
+    }
+    return std::nullopt;
+  };
   std::vector<uint16_t> others;
   const auto packet = any_packet([&](uint32_t i) {
     if (!computes(i)) return false;
     const auto& operand = p_.packets[i].operand;
-    if (swap) return tile_rule(op(i))->n_operands > 2 && alike(operand[0], operand[1]);
+    if (swap) return swappable(i).has_value();
     for (uint32_t t = 0; t < p_.tensors.size(); ++t) {
       if (alike(operand[0], static_cast<uint16_t>(t))) return true;
     }
@@ -386,7 +396,8 @@ std::optional<uint32_t> Seeder::break_operands(FaultKind kind) {
   if (!packet) return packet;
   auto& operand = p_.packets[*packet].operand;
   if (swap) {
-    std::swap(operand[0], operand[1]);
+    const auto [a, b] = *swappable(*packet);
+    std::swap(operand[a], operand[b]);
     return packet;
   }
   for (uint32_t t = 0; t < p_.tensors.size(); ++t) {

@@ -15,6 +15,8 @@ namespace plow::x86_64 {
 // instruction set (device.h).
 struct ScalarPrims {
   static uint32_t load_acquire(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+  static uint32_t poll(const uint32_t* word) { return load_acquire(word); }
+  static void polled() {}
   static void store_release(uint32_t* word, uint32_t value) {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
   }
@@ -28,6 +30,12 @@ struct ScalarPrims {
     uint32_t zero = 0;
     return __atomic_compare_exchange_n(word, &zero, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   }
+
+  static uint32_t thread() { return 0; }
+  static uint32_t n_threads() { return 1; }
+  static void settle() {}
+  static uint32_t agree(uint32_t value) { return value; }
+  static bool all(bool value) { return value; }
 
   static void pause() { _mm_pause(); }
   static void yield() { sched_yield(); }

@@ -44,12 +44,13 @@ struct SeededToy {
 
 struct SeededToyOptions {
   ToyShape shape;
-  std::vector<TileOptions> programs = {{{4, 4, 4, 4}, 16, 16},
-                                       {{20, 8, 4, 4}, 16, 16}};  // few rows, many rows
+  std::vector<TileOptions> programs = {{{4, 4, 4, 4}, 16, 16, {}},
+                                       {{20, 8, 4, 4}, 16, 16, {}}};  // few rows, many rows
   uint32_t n_workers = 2;
   uint32_t max_slots = 3;
   uint32_t max_context = 48;
   uint64_t seed = 1;
+  Isa isa = Isa::kX86_64;
 };
 
 inline std::vector<std::byte> toy_tape(const OpGraph& graph, const TapePlan& plan,
@@ -69,7 +70,7 @@ inline std::vector<std::byte> toy_tape(const OpGraph& graph, const TapePlan& pla
     PLOW_CHECK(
         weights.read_rows(graph.weights[node.leaf].name, 0, tensor.rows, tensor.cols, values.data()).ok(),
         "toy weights");
-    pack_rows(tensor, tensor.rows, values.data(), bytes);
+    pack_rows(tensor, 0, tensor.rows, values.data(), bytes);
   }
   return tape;
 }
@@ -78,12 +79,12 @@ inline SeededToy make_seeded_toy(const SeededToyOptions& options = {}) {
   SeededToy toy;
   toy.weights.seed = options.seed;
   toy.graph = toy_graph(options.shape);
-  const TapePlan tape = plan_tape(toy.graph);
-  const KvPlan kv = plan_kv(toy.graph, Isa::kX86_64);
+  const TapePlan tape = plan_tape(toy.graph, options.isa);
+  const KvPlan kv = plan_kv(toy.graph, options.isa);
   for (const TileOptions& cut : options.programs) {
     const TileGraph tiles = tile_graph(toy.graph, cut);
     const Schedule schedule =
-        schedule_tiles(toy.graph, tiles, {options.n_workers, &default_part(Isa::kX86_64)});
+        schedule_tiles(toy.graph, tiles, {options.n_workers, &default_part(options.isa)});
     toy.tables.programs.push_back(encode_program(toy.graph, tiles, schedule, tape, kv));
   }
   toy.tape = toy_tape(toy.graph, tape, toy.weights);
@@ -91,7 +92,7 @@ inline SeededToy make_seeded_toy(const SeededToyOptions& options = {}) {
   for (const TapeTensor& tensor : tape.tensors)
     toy.tables.sources.push_back({"toy", tensor.offset, tensor.bytes, 0, 0});
   BundleHeader& header = toy.tables.header;
-  header.isa = Isa::kX86_64;
+  header.isa = options.isa;
   header.n_workers = options.n_workers;
   header.tape_bytes = tape.bytes;
   header.vocab = options.shape.vocab;

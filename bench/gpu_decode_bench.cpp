@@ -1,0 +1,178 @@
+// Decode of a model's shape on a GPU, with random weights made there: milliseconds a token beside the floor,
+// which is the bytes read over the read bandwidth that the same run measured. Usage: gpu_decode_bench
+// llama-1b|llama-8b|small CONTEXT STEPS [DEVICE]
+#include "compile/pipeline.h"
+#include "isa/nvidia/support.h"
+#include "models/testing/fake_checkpoint.h"
+#include "packet/kv_plan.h"
+#include "packet/tape.h"
+#include "runtime/cuda/cuda_driver.h"
+#include "runtime/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+
+namespace plow {
+namespace {
+
+struct ModelShape {
+  const char* name;
+  uint32_t hidden, inter, layers, heads, kv_heads, head_dim, vocab;
+  bool tied;
+};
+constexpr ModelShape kShapes[] = {{"small", 512, 1536, 4, 8, 2, 64, 32000, true},
+                                  {"llama-1b", 2048, 8192, 16, 32, 8, 64, 128256, true},
+                                  {"llama-1b-small-head", 2048, 8192, 16, 32, 8, 64, 2048, true},
+                                  {"llama-8b", 4096, 14336, 32, 32, 8, 128, 128256, false}};
+
+Result<OpGraph> graph_of(const ModelShape& s) {
+  const auto number = [](uint32_t value) { return std::to_string(value); };
+  const std::string config =
+      fake_json(fake_config(kLlama), {{"vocab_size", number(s.vocab)},
+                                      {"hidden_size", number(s.hidden)},
+                                      {"intermediate_size", number(s.inter)},
+                                      {"num_hidden_layers", number(s.layers)},
+                                      {"num_attention_heads", number(s.heads)},
+                                      {"num_key_value_heads", number(s.kv_heads)},
+                                      {"head_dim", number(s.head_dim)},
+                                      {"max_position_embeddings", "131072"},
+                                      {"tie_word_embeddings", s.tied ? "true" : "false"}});
+  std::vector<FakeTensor> tensors = {{"model.embed_tokens.weight", {s.vocab, s.hidden}},
+                                     {"model.norm.weight", {s.hidden}}};
+  if (!s.tied) tensors.push_back({"lm_head.weight", {s.vocab, s.hidden}});
+  for (uint32_t l = 0; l < s.layers; ++l) {
+    const std::string layer = fmt::format("model.layers.{}.", l);
+    const int64_t q = int64_t{s.heads} * s.head_dim, kv = int64_t{s.kv_heads} * s.head_dim;
+    for (const FakeTensor& tensor : std::vector<FakeTensor>{{"input_layernorm.weight", {s.hidden}},
+                                                            {"post_attention_layernorm.weight", {s.hidden}},
+                                                            {"mlp.down_proj.weight", {s.hidden, s.inter}},
+                                                            {"mlp.gate_proj.weight", {s.inter, s.hidden}},
+                                                            {"mlp.up_proj.weight", {s.inter, s.hidden}},
+                                                            {"self_attn.q_proj.weight", {q, s.hidden}},
+                                                            {"self_attn.k_proj.weight", {kv, s.hidden}},
+                                                            {"self_attn.v_proj.weight", {kv, s.hidden}},
+                                                            {"self_attn.o_proj.weight", {s.hidden, q}}})
+      tensors.push_back({layer + tensor.name, tensor.shape});
+  }
+  return build(config, tensors, {DType::kBf16, std::nullopt});
+}
+
+Result<BundleFile> bundle_of(const ModelShape& shape, const GpuFacts& gpu, uint32_t context) {
+  PLOW_TRY(const OpGraph graph, graph_of(shape));
+  BundleTables tables;
+  BundleHeader& header = tables.header;
+  header.isa = gpu.isa;
+  header.n_workers = gpu.n_workers;
+  const TapePlan tape = plan_tape(graph, gpu.isa);
+  header.tape_bytes = tape.bytes;
+  header.vocab = graph.vocab;
+  header.max_context = context;
+  header.max_slots = 16;
+  header.kv_dtype = DType::kBf16;
+  header.n_layers = graph.n_layers;
+  header.hidden = graph.hidden;
+  PLOW_TRY(const auto programs,
+           build_programs(graph, gpu.n_workers, 512, header.max_slots, default_plan(gpu.isa)));
+  for (const ProgramStages& program : programs) {
+    tables.programs.push_back(program.tables);
+    for (const Packet& packet : program.tables.packets)
+      header.scratch_bytes =
+          std::max(header.scratch_bytes,
+                   static_cast<uint32_t>(nvidia::body_scratch_bytes(packet, program.tables.tensors.data())));
+  }
+  tables.kv_groups = plan_kv(graph, gpu.isa).groups;
+  for (const TapeTensor& tensor : tape.tensors)
+    tables.sources.push_back({"random", tensor.offset, tensor.bytes, 0, 0});
+  return BundleFile::from_bytes(serialise_bundle(tables));
+}
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Status run(const ModelShape& shape, uint32_t context, uint32_t steps, uint32_t ordinal) {
+  PLOW_TRY(auto driver, open_cuda(ordinal));
+  double began = now_ms();
+  PLOW_TRY(BundleFile bundle, bundle_of(shape, driver->facts(), context + 8 * steps + 64));
+  fmt::print("{}: scheduled in {:.0f} ms, {} packets\n", shape.name, now_ms() - began,
+             bundle.programs()[0].packets.size());
+  EngineOptions options;
+  options.random_weights = true;
+  options.slots = 1;
+  options.deadline = std::chrono::milliseconds(5000);
+  double weight_bytes = 0;
+  for (const StreamEntry& entry : bundle.programs()[0].stream)
+    weight_bytes += entry.kv == 0 ? entry.bytes : 0;
+  const double kv_bytes = 2.0 * shape.layers * shape.kv_heads * shape.head_dim * 2 * context;
+  began = now_ms();
+  PLOW_TRY(Engine engine, Engine::create_on(std::move(bundle), {}, options, std::move(driver)));
+  PLOW_TRY(const double bandwidth, engine.read_bandwidth());
+  const double floor = (weight_bytes + kv_bytes) / bandwidth * 1e3;
+  fmt::print("loaded in {:.0f} ms; {:.3f} GB a token, read bandwidth {:.3f} TB/s, floor {:.3f} ms\n",
+             now_ms() - began, (weight_bytes + kv_bytes) * 1e-9, bandwidth * 1e-12, floor);
+  PLOW_TRY(const uint32_t slot, engine.open_slot());
+  std::vector<uint32_t> prompt;
+  for (uint32_t i = 0; i < context; ++i)
+    prompt.push_back(static_cast<uint32_t>((uint64_t{i} * 7919 + 17) % shape.vocab));
+  began = now_ms();
+  for (uint32_t first = 0; first < context; first += engine.max_rows()) {
+    const StepRequest request{
+        slot, std::span(prompt).subspan(first, std::min(engine.max_rows(), context - first)), {}, {}};
+    PLOW_TRY_STATUS([&]() -> Status {
+      const auto result = engine.step(std::span(&request, 1));
+      return result.ok() ? Status() : Status(result.error());
+    }());
+  }
+  fmt::print("prompt of {} tokens: {:.1f} ms\n", context, now_ms() - began);
+  std::vector<double> per_token;
+  std::vector<uint32_t> first_answer;
+  for (uint32_t repeat = 0; repeat < 7; ++repeat) {
+    PLOW_TRY_STATUS(engine.rewind(slot, context));
+    const uint32_t token = 1, row = 0;
+    const StepRequest request{slot, std::span(&token, 1), std::span(&row, 1), greedy_sampling()};
+    began = now_ms();
+    PLOW_TRY(const StepResult result, engine.step(std::span(&request, 1), {steps, false}));
+    if (repeat > 0) per_token.push_back((now_ms() - began) / steps);
+    std::vector<uint32_t> answer;
+    for (const StepToken& one : result.tokens) {
+      if (!std::isfinite(one.logprob)) return verification_error("a probability is not a number");
+      answer.push_back(one.token);
+    }
+    if (repeat == 0) first_answer = answer;
+    if (answer != first_answer) return verification_error("two repeats gave different tokens");
+  }
+  std::sort(per_token.begin(), per_token.end());
+  const double median = per_token[per_token.size() / 2];
+  fmt::print(
+      "decode at {} tokens, {} steps a call: {:.3f} ms a token ({:.3f} .. {:.3f}), {:.2f} x floor; tokens {} "
+      "{} {} ...\n",
+      context, steps, median, per_token.front(), per_token.back(), median / floor, first_answer[0],
+      first_answer[1], first_answer[2]);
+  return {};
+}
+
+}  // namespace
+}  // namespace plow
+
+int main(int argc, char** argv) {
+  setvbuf(stdout, nullptr, _IONBF, 0);
+  if (argc < 4) {
+    fmt::print("usage: gpu_decode_bench SHAPE CONTEXT STEPS [DEVICE]\n");
+    return 2;
+  }
+  for (const plow::ModelShape& shape : plow::kShapes) {
+    if (std::string(shape.name) != argv[1]) continue;
+    const plow::Status status =
+        plow::run(shape, static_cast<uint32_t>(std::atoi(argv[2])), static_cast<uint32_t>(std::atoi(argv[3])),
+                  argc > 4 ? static_cast<uint32_t>(std::atoi(argv[4])) : 0);
+    if (!status.ok()) fmt::print("error: {}\n", status.error().message);
+    return status.ok() ? 0 : 1;
+  }
+  fmt::print("no shape {}\n", argv[1]);
+  return 2;
+}

@@ -1,0 +1,244 @@
+// A GPU made of fibers, for tests: every thread of every team is a fiber of one operating system thread, and
+// they run in an order that a seed decides, from one meeting point to the next. What a body forgets to settle
+// shows as a wrong result under some seed; threads that wait at different meeting points for ever end the
+// test with a message.
+#pragma once
+
+#include "interp/team.h"
+
+#include <ucontext.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace plow::emulated {
+
+// Where threads meet: each arrival waits until `n` have come.
+struct Meeting {
+  uint32_t n = 0, came = 0, generation = 0;
+};
+
+struct Fiber {
+  ucontext_t context;
+  std::vector<char> stack;
+  uint32_t team = 0, thread = 0, lanes = 0, threads = 0;
+  Meeting* waits_at = nullptr;  // with the generation that must pass
+  uint32_t generation = 0;
+  bool done = false;
+};
+
+// All teams of one launch.
+class EmulatedGpu {
+ public:
+  struct Team {
+    Meeting all;
+    std::vector<Meeting> waves;
+    uint32_t agreed = 0;
+    bool refused = false;
+    std::vector<uint64_t> exchange;  // by thread
+    std::vector<unsigned char> shared_bytes;
+    unsigned char* shared = nullptr;
+  };
+
+  EmulatedGpu(uint32_t n_teams, uint32_t n_threads, uint32_t lanes, uint64_t shared_bytes, uint64_t seed)
+      : teams_(n_teams), random_(seed) {
+    for (uint32_t t = 0; t < n_teams; ++t) {
+      Team& team = teams_[t];
+      team.all.n = n_threads;
+      team.waves.assign(n_threads / lanes, Meeting{lanes, 0, 0});
+      team.exchange.resize(n_threads);
+      team.shared_bytes.assign(shared_bytes + 256, 0xcc);
+      const auto address = reinterpret_cast<uintptr_t>(team.shared_bytes.data());
+      team.shared = team.shared_bytes.data() + (256 - address % 256);
+      for (uint32_t i = 0; i < n_threads; ++i) {
+        auto fiber = std::make_unique<Fiber>();
+        fiber->team = t;
+        fiber->thread = i;
+        fiber->lanes = lanes;
+        fiber->threads = n_threads;
+        fibers_.push_back(std::move(fiber));
+      }
+    }
+  }
+
+  // Runs body(team, shared memory) on every thread until all have returned.
+  void run(const std::function<void(uint32_t, unsigned char*)>& body) {
+    body_ = &body;
+    for (auto& fiber : fibers_) {
+      constexpr size_t kStackBytes = 96 * 1024;
+      fiber->stack.resize(kStackBytes);
+      getcontext(&fiber->context);
+      fiber->context.uc_stack.ss_sp = fiber->stack.data();
+      fiber->context.uc_stack.ss_size = fiber->stack.size();
+      fiber->context.uc_link = nullptr;
+      makecontext(&fiber->context, &EmulatedGpu::enter, 0);
+    }
+    current_gpu() = this;
+    size_t left = fibers_.size();
+    std::vector<uint32_t> order(fibers_.size());
+    for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    while (left > 0) {
+      bool moved = false;
+      std::shuffle(order.begin(), order.end(), random_);
+      for (const uint32_t i : order) {
+        Fiber& fiber = *fibers_[i];
+        if (fiber.done || (fiber.waits_at != nullptr && fiber.waits_at->generation == fiber.generation))
+          continue;
+        fiber.waits_at = nullptr;
+        moved = true;
+        current() = &fiber;
+        swapcontext(&scheduler_, &fiber.context);
+        if (fiber.done) --left;
+      }
+      if (!moved) {
+        std::fprintf(stderr, "emulated GPU: %zu threads wait at meeting points that others never reach\n",
+                     left);
+        std::abort();
+      }
+    }
+    current_gpu() = nullptr;
+  }
+
+  // Of the fiber that runs.
+  static Fiber*& current() {
+    thread_local Fiber* fiber = nullptr;
+    return fiber;
+  }
+  static EmulatedGpu*& current_gpu() {
+    thread_local EmulatedGpu* gpu = nullptr;
+    return gpu;
+  }
+  Team& team() { return teams_[current()->team]; }
+
+  void meet(Meeting& meeting) {
+    Fiber& fiber = *current();
+    if (++meeting.came == meeting.n) {
+      meeting.came = 0;
+      ++meeting.generation;
+    } else {
+      fiber.waits_at = &meeting;
+      fiber.generation = meeting.generation;
+    }
+    yield();
+  }
+  void yield() { swapcontext(&current()->context, &scheduler_); }
+
+ private:
+  static void enter() {
+    EmulatedGpu& gpu = *current_gpu();
+    Fiber& fiber = *current();
+    (*gpu.body_)(fiber.team, gpu.teams_[fiber.team].shared);
+    fiber.done = true;
+    swapcontext(&fiber.context, &gpu.scheduler_);
+  }
+
+  std::vector<Team> teams_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::mt19937_64 random_;
+  const std::function<void(uint32_t, unsigned char*)>* body_ = nullptr;
+  ucontext_t scheduler_;
+};
+
+// The primitives of prims.h and team.h on it.
+template <uint32_t kLanesOfWave>
+struct EmulatedTeam {
+  static constexpr uint32_t kLanes = kLanesOfWave;
+  using Vec = float;
+  using Mask = bool;
+
+  static EmulatedGpu& gpu() { return *EmulatedGpu::current_gpu(); }
+  static uint32_t thread() { return EmulatedGpu::current()->thread; }
+  static uint32_t n_threads() { return EmulatedGpu::current()->threads; }
+  static void settle() { gpu().meet(gpu().team().all); }
+  static void settle_wave() { gpu().meet(gpu().team().waves[thread() / kLanes]); }
+  static uint32_t agree(uint32_t value) {
+    if (thread() == 0) gpu().team().agreed = value;
+    settle();
+    const uint32_t agreed = gpu().team().agreed;
+    settle();
+    return agreed;
+  }
+  static bool all(bool value) {
+    auto& refused = gpu().team().refused;
+    if (!value) refused = true;
+    settle();
+    const bool result = !refused;
+    settle();
+    if (thread() == 0) refused = false;
+    settle();
+    return result;
+  }
+  template <class T>
+  static T lane_xor(T value, uint32_t mask) {
+    auto& exchange = gpu().team().exchange;
+    const uint32_t me = thread();
+    std::memcpy(&exchange[me], &value, sizeof(T));
+    settle_wave();
+    T other;
+    std::memcpy(&other, &exchange[me ^ mask], sizeof(T));
+    settle_wave();
+    return other;
+  }
+
+  static uint32_t load_acquire(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+  static uint32_t poll(const uint32_t* word) { return load_acquire(word); }
+  static void polled() {}
+  static void store_release(uint32_t* word, uint32_t value) {
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+  }
+  static void store_relaxed(uint32_t* word, uint32_t value) {
+    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+  }
+  static void add_release(uint32_t* word, uint32_t value) {
+    __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
+  }
+  static bool set_if_zero(uint32_t* word, uint32_t value) {
+    uint32_t zero = 0;
+    return __atomic_compare_exchange_n(word, &zero, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  }
+  static uint32_t load_acquire_system(const uint32_t* word) { return load_acquire(word); }
+  static void store_release_system(uint32_t* word, uint32_t value) { store_release(word, value); }
+  static void add_relaxed(uint32_t* word, uint32_t value) { *word += value; }
+  static void or_relaxed(uint32_t* word, uint32_t value) { *word |= value; }
+
+  static void pause() { gpu().yield(); }
+  static void yield() { std::this_thread::yield(); }
+  static uint64_t clock_ns() {
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                     std::chrono::steady_clock::now().time_since_epoch())
+                                     .count());
+  }
+  [[noreturn]] static void trap() { std::abort(); }
+
+  static float zero() { return 0; }
+  static float set(float x) { return x; }
+  static float add(float a, float b) { return a + b; }
+  static float sub(float a, float b) { return a - b; }
+  static float mul(float a, float b) { return a * b; }
+  static float div(float a, float b) { return a / b; }
+  static float fma(float a, float b, float c) { return std::fma(a, b, c); }
+  static float max(float a, float b) { return a > b ? a : b; }
+  static float min(float a, float b) { return a < b ? a : b; }
+  static float abs(float x) { return std::fabs(x); }
+  static float copy_sign(float magnitude, float sign) { return std::copysign(magnitude, sign); }
+  static float round(float x) { return std::nearbyint(x); }
+  static float times_power(float x, float power) { return std::ldexp(x, static_cast<int>(power)); }
+  static bool less(float a, float b) { return a < b; }
+  static float select(bool mask, float a, float b) { return mask ? a : b; }
+  static void sin_cos(double x, double* sine, double* cosine) {
+    *sine = std::sin(x);
+    *cosine = std::cos(x);
+  }
+  static double log(double x) { return std::log(x); }
+  static float sqrt(float x) { return std::sqrt(x); }
+};
+
+}  // namespace plow::emulated

@@ -1,0 +1,39 @@
+// The device bodies of workers that are teams of threads, by operator number: what the interpreter's loop
+// calls on GPUs. PLOW_TEAM_BODY lists the operators that have one; loading refuses a bundle with others, by
+// name.
+#pragma once
+
+#include "ops/add/team_body.h"
+#include "ops/attention/team_body.h"
+#include "ops/bias_add/team_body.h"
+#include "ops/embed/team_body.h"
+#include "ops/gather_rows/team_body.h"
+#include "ops/glu/team_body.h"
+#include "ops/kv_append/team_body.h"
+#include "ops/linear/team_body.h"
+#include "ops/rms_norm/team_body.h"
+#include "ops/rope/team_body.h"
+#include "ops/rope_table/team_body.h"
+#include "ops/sample/team_body.h"
+#include "ops/scale/team_body.h"
+#include "ops/soft_cap/team_body.h"
+
+namespace plow::dev {
+
+struct TeamBodies {
+  // REQUIRES a body of that operator, which loading a bundle checks; traps otherwise.
+  template <class B>
+  PLOW_DEVICE_MEMBER static void run(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+    static_assert(IsTeam<B>);
+    switch (static_cast<Op>(packet.body)) {
+#define PLOW_TEAM_BODY(Name, text) \
+  case Op::k##Name:                \
+    return text##_team_body<B>(ctx, packet, row_tile);
+#include "ops/team_bodies.def"
+      default:
+        B::trap();
+    }
+  }
+};
+
+}  // namespace plow::dev

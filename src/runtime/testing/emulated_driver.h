@@ -1,0 +1,86 @@
+// An emulated GPU behind gpu_driver.h, for tests: its memory is the process's, its resident kernel a thread
+// of fibers.
+#pragma once
+
+#include "interp/testing/emulated_team.h"
+#include "ops/team_bodies.h"
+#include "runtime/gpu_driver.h"
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace plow::emulated {
+
+struct EmulatedOptions {
+  uint32_t n_workers = 2;
+  uint32_t threads = 64;
+  uint64_t seed = 1;  // of the order in which threads run
+  Isa isa = Isa::kSm90a;
+};
+
+template <uint32_t kLanes>
+class EmulatedDriver final : public GpuDriver {
+ public:
+  explicit EmulatedDriver(const EmulatedOptions& options) : options_(options) {
+    facts_ = {"an emulated GPU", options.isa, options.n_workers, uint64_t{1} << 32, uint64_t{1} << 32};
+  }
+  ~EmulatedDriver() override {
+    if (kernel_.joinable()) kernel_.join();
+  }
+
+  const GpuFacts& facts() const override { return facts_; }
+  Result<unsigned char*> allocate(uint64_t bytes, const char*) override {
+    memory_.push_back(std::make_unique<Block[]>(bytes / sizeof(Block) + 1));
+    return memory_.back()[0].bytes;
+  }
+  Result<unsigned char*> allocate_host(uint64_t bytes, const char* what) override {
+    return allocate(bytes, what);
+  }
+  Status upload(unsigned char* to, const void* from, uint64_t bytes) override {
+    std::memcpy(to, from, bytes);
+    return {};
+  }
+  Status download(void* to, const unsigned char* from, uint64_t bytes) override {
+    std::memcpy(to, from, bytes);
+    return {};
+  }
+  Status zero(unsigned char* to, uint64_t bytes) override {
+    std::memset(to, 0, bytes);
+    return {};
+  }
+  Status fill_random(unsigned char*, uint64_t, DType, float, uint64_t) override {
+    return device_error("an emulated GPU fills nothing");
+  }
+  Result<double> read_bandwidth(const unsigned char*, uint64_t) override {
+    return device_error("an emulated GPU has no bandwidth");
+  }
+  Status launch(const Resident* resident) override {
+    if (kernel_.joinable()) kernel_.join();
+    running_ = true;
+    kernel_ = std::thread([this, resident] {
+      constexpr uint64_t kSharedBytes = 122880;
+      EmulatedGpu gpu(options_.n_workers, options_.threads, kLanes, kSharedBytes, options_.seed++);
+      gpu.run([&](uint32_t worker, unsigned char* shared) {
+        dev::serve<EmulatedTeam<kLanes>, dev::TeamBodies>(*resident, worker, shared);
+      });
+      running_ = false;
+    });
+    return {};
+  }
+  Result<bool> running() override { return running_.load(); }
+
+ private:
+  struct alignas(256) Block {
+    unsigned char bytes[256] = {};
+  };
+  EmulatedOptions options_;
+  GpuFacts facts_;
+  std::vector<std::unique_ptr<Block[]>> memory_;
+  std::thread kernel_;
+  std::atomic<bool> running_{false};
+};
+
+}  // namespace plow::emulated

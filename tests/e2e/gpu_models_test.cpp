@@ -1,0 +1,141 @@
+// Every tiny checkpoint, compiled for sm_90a and run on a GPU where there is one, and on an emulated one
+// everywhere, against transformers in float64 and against the very same bits however a step is filled.
+
+#include "base/mapped_file.h"
+#include "cost/part.h"
+#include "harness.h"
+#include "runtime/cuda/cuda_driver.h"
+#include "runtime/testing/emulated_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace plow {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kTiny = fs::path(PLOW_SOURCE_DIR) / "build/fixtures/tiny";
+const fs::path kGolden = fs::path(PLOW_SOURCE_DIR) / "tests/golden/models";
+
+std::vector<std::string> tiny_models() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(kGolden)) {
+    if (entry.path().extension() == ".json" && fs::exists(kTiny / entry.path().stem()))
+      names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// A bundle with its tape mapped, and engines on it.
+class GpuBundle {
+ public:
+  GpuBundle(const std::string& model, DType kv_dtype, uint32_t workers)
+      : bundle_(options_for(model, kv_dtype, workers)) {
+    tape_ = MappedFile::open(bundle_.path() / "weights.tape").value();
+  }
+
+  Engine engine(std::unique_ptr<GpuDriver> driver) const {
+    auto engine = Engine::create_on(BundleFile::open(bundle_.path() / "model.pkt").value(), tape_.bytes(), {},
+                                    std::move(driver));
+    if (!engine.ok()) throw std::runtime_error(engine.error().message);
+    return std::move(engine).value();
+  }
+
+ private:
+  static CompileOptions options_for(const std::string& model, DType kv_dtype, uint32_t workers) {
+    CompileOptions options;
+    options.checkpoint = kTiny / model;
+    options.max_context = 256;
+    options.max_slots = 8;
+    options.chunk_rows = 100;  // not a multiple of the row tile
+    options.kv_dtype = kv_dtype;
+    options.isa = Isa::kSm90a;
+    options.n_workers = workers;
+    return options;
+  }
+
+  TestBundle bundle_;
+  MappedFile tape_;
+};
+
+class TinyModelOnGpu : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    auto golden = read_golden(kGolden / (GetParam() + ".json"));
+    ASSERT_TRUE(golden.ok()) << golden.error().message;
+    golden_ = std::move(golden).value();
+  }
+
+  // `count` prompts from `first` on, each within the tolerance.
+  void expect_within(Engine& engine, double tolerance, uint32_t chunk, size_t first, size_t count) {
+    std::vector<const GoldenPrompt*> group;
+    for (size_t i = 0; i < count; ++i)
+      group.push_back(&golden_.prompts[(first + i) % golden_.prompts.size()]);
+    const auto logits = teacher_forced(engine, group, chunk);
+    for (size_t i = 0; i < count; ++i) {
+      const double error = worst_error(*group[i], logits[i]);
+      EXPECT_LE(error, tolerance) << "prompt of " << group[i]->ids.size() << " tokens, chunk " << chunk
+                                  << ", batch " << count;
+      worst_ = std::max(worst_, error / tolerance);
+    }
+  }
+
+  // A GPU of this machine, or nothing with a reason.
+  static std::unique_ptr<GpuDriver> gpu(std::string& why_not) {
+    auto driver = open_cuda(0);
+    if (driver.ok()) return std::move(driver).value();
+    why_not = driver.error().message;
+    return nullptr;
+  }
+
+  Golden golden_;
+  double worst_ = 0;  // share of a tolerance
+};
+
+TEST_P(TinyModelOnGpu, LogitsAreTransformersOnAnEmulatedGpu) {
+  const GpuBundle bundle(GetParam(), DType::kF32, 3);
+  Engine engine = bundle.engine(
+      std::make_unique<emulated::EmulatedDriver<32>>(emulated::EmulatedOptions{.n_workers = 3}));
+  expect_within(engine, golden_.tolerance_f32, 7, 0, 1);  // fibers take their time
+}
+
+TEST_P(TinyModelOnGpu, LogitsAreTransformers) {
+  std::string why_not;
+  auto driver = gpu(why_not);
+  if (driver == nullptr) GTEST_SKIP() << why_not;
+  const uint32_t workers = driver->facts().n_workers;
+  driver.reset();
+  for (const DType kv_dtype : {DType::kF32, DType::kBf16}) {
+    const GpuBundle bundle(GetParam(), kv_dtype, workers);
+    Engine engine = bundle.engine(gpu(why_not));
+    const double tolerance = kv_dtype == DType::kF32 ? golden_.tolerance_f32 : golden_.tolerance_kv_bf16;
+    for (const uint32_t chunk : {1u, 7u, 64u}) {
+      for (const size_t batch : {size_t{1}, size_t{3}, size_t{8}})
+        expect_within(engine, tolerance, chunk, 0, batch);
+    }
+    const GreedyOutcome outcome = greedy_outcome(engine, golden_.prompts, 64);
+    EXPECT_GT(outcome.tokens, 100u);
+    for (const Divergence& d : outcome.divergences)
+      EXPECT_LE(d.margin, 2 * tolerance) << "prompt " << d.prompt << ", token " << d.token;
+    const auto together =
+        teacher_forced(engine, {&golden_.prompts[0], &golden_.prompts[1], &golden_.prompts[2]}, 7);
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_EQ(teacher_forced(engine, {&golden_.prompts[i]}, 7)[0], together[i]) << "a batch changes no bit";
+    printf("%s, cache %s: worst logit error %.2f of the tolerance, %zu greedy tokens, %zu differ\n",
+           GetParam().c_str(), dtype_name(kv_dtype), worst_, static_cast<size_t>(outcome.tokens),
+           outcome.divergences.size());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TinyModelOnGpu, testing::ValuesIn(tiny_models()), [](const auto& test) {
+  std::string name = test.param;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace plow
