@@ -1,9 +1,11 @@
 // The interpreter of NVIDIA GPUs: one block a multiprocessor, which stays. Compiled once an ISA, with
 // PLOW_NVIDIA_ISA set to its namespace.
+// First, and so in a block of its own: it says what PLOW_DEVICE is before interp/device.h would.
+#include "isa/nvidia/prims.cuh"
+
 #include "interp/resident.h"
 #include "isa/nvidia/carried.h"
 #include "isa/nvidia/geometry.h"
-#include "isa/nvidia/prims.cuh"
 #include "ops/team_bodies.h"
 
 namespace plow::nvidia {
