@@ -1,9 +1,13 @@
 // The interpreter of NVIDIA GPUs: one block a multiprocessor, which stays. Compiled once an ISA, with
 // PLOW_NVIDIA_ISA set to its namespace.
+// First: it says what device code is.
+// clang-format off
+#include "isa/nvidia/prims.cuh"
+// clang-format on
+
 #include "interp/resident.h"
 #include "isa/nvidia/carried.h"
 #include "isa/nvidia/geometry.h"
-#include "isa/nvidia/prims.cuh"
 #include "ops/team_bodies.h"
 
 namespace plow::nvidia {
