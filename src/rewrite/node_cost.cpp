@@ -8,9 +8,6 @@
 namespace plow {
 namespace {
 
-// Columns that a tile has when the operator does not ask for more (TileOptions).
-constexpr uint32_t kTileCols = 16;
-
 struct ColumnRange {
   uint32_t begin = 0, end = 0;
 };
@@ -23,8 +20,7 @@ class TiledOperator {
     for (const ValueType& input : inputs) push(input);
     push(output);
     instance_ = {op, attributes, operands_};
-    const uint32_t unit = rule_->column_unit(instance_);
-    tile_cols_ = std::min((kTileCols + unit - 1) / unit * unit, cols_);
+    tile_cols_ = tile_width(kDefaultTileCols, rule_->column_unit(instance_), cols_);
   }
   TiledOperator(const TiledOperator&) = delete;
   TiledOperator& operator=(const TiledOperator&) = delete;
@@ -113,7 +109,7 @@ class ProblemBuilder {
   // writer with the fewest pieces, so that no wait is left out that comes in the end.
   uint32_t widest_tile(ENodeId eclass) const {
     const EClass& members = egraph_.eclass(eclass);
-    uint32_t widest = members.given.valid() ? kTileCols : 1;
+    uint32_t widest = members.given.valid() ? kDefaultTileCols : 1;
     for (const ENodeId id : members.nodes) {
       const ENode& node = egraph_.node(id);
       if (node.is_given()) continue;
