@@ -10,13 +10,14 @@ StepWork step_work(const ProgramView& program) {
   std::vector<bool> counted(program.tensors.size(), false);
   for (const Packet& packet : program.packets) {
     if (static_cast<Op>(packet.body) == Op::kEmbed) continue;
-    for (const uint16_t operand : packet.operand) {
+    for (uint32_t i = 0; i < kPacketOperands; ++i) {
+      const uint16_t operand = packet.operand[i];
       if (operand == kNoTensor || counted[operand]) continue;
       const TensorEntry& tensor = program.tensors[operand];
       if (tensor.space != Space::kTape) continue;
       counted[operand] = true;
       work.weight_bytes += static_cast<double>(tensor.bytes);
-      if (static_cast<Op>(packet.body) != Op::kLinear) continue;
+      if ((matrix_inputs(static_cast<Op>(packet.body)) >> i & 1u) == 0) continue;
       const double flops = 2.0 * tensor.rows * tensor.cols;
       (static_cast<Rows>(packet.row_kind) == Rows::kSamples ? work.flops_per_sample : work.flops_per_row) +=
           flops;

@@ -24,16 +24,7 @@ uint64_t seeds() { return std::getenv("PLOW_TEST_FULL") != nullptr ? 210 : 8; }
 std::vector<SeededToy> toys() {
   std::vector<SeededToy> list;
   for (const uint32_t workers : {2u, 3u, 5u}) {
-    SeededToyOptions options;
-    options.shape = {.layers = 3,
-                     .hidden = 48,
-                     .heads = 4,
-                     .kv_heads = 2,
-                     .head_dim = 8,
-                     .ffn = 32,
-                     .vocab = 64,
-                     .window = 6};
-    options.n_workers = workers;
+    SeededToyOptions options = small_toy_options(workers);
     options.seed = workers;
     list.push_back(make_seeded_toy(options));
   }

@@ -121,7 +121,7 @@ class Gatherer {
         rows(RowBody::kStore, inputs_[0], 2);
         break;
       case Op::kGlu:
-        rows(attributes_[0] == 0 ? RowBody::kSilu : RowBody::kGelu, output_);
+        rows(activation(attributes_[0]), output_);
         break;
       case Op::kSoftCap:
         rows(RowBody::kCap, output_);
@@ -207,10 +207,12 @@ class Gatherer {
     load_.prologue[static_cast<size_t>(RowBody::kNorm)] = {Runs(rows_), Elements(rows_ * inputs_[0].shape.cols)};
   }
 
-  void gate_and_up(size_t gate, uint32_t activation) {
+  static RowBody activation(uint32_t attribute) { return attribute == 0 ? RowBody::kSilu : RowBody::kGelu; }
+
+  void gate_and_up(size_t gate, uint32_t attribute) {
     product(inputs_[gate], inputs_[0].shape.cols);
     product(inputs_[gate + 1], inputs_[0].shape.cols);
-    epilogue(activation == 0 ? RowBody::kSilu : RowBody::kGelu);
+    epilogue(activation(attribute));
   }
 
   // x times the transpose of `weight`, over `depth` of its columns.

@@ -1,4 +1,5 @@
 #include "abi/step.h"
+#include "base/text_cursor.h"
 #include "graph/graph.h"
 #include "graph/op_def.h"
 
@@ -8,45 +9,11 @@
 namespace plow {
 namespace {
 
-// A cursor on one line. Reads that fail leave ok() false and give a default; the line's reader asks once, at
-// the end.
-class LineReader {
+// The line's reader asks ok() once, at the end.
+class LineReader : public TextCursor {
  public:
-  explicit LineReader(std::string_view line) : rest_(line) {}
+  using TextCursor::TextCursor;
 
-  bool ok() const { return ok_; }
-  bool at_end() const { return rest_.empty(); }
-  std::string_view rest() const { return rest_; }
-  void fail() { ok_ = false; }
-
-  // True, and goes on, when the text comes next.
-  bool accept(std::string_view text) {
-    if (!rest_.starts_with(text)) return false;
-    rest_.remove_prefix(text.size());
-    return true;
-  }
-  void expect(std::string_view text) {
-    if (!accept(text)) fail();
-  }
-
-  template <class T>
-  T number() {
-    T value{};
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-    if (error != std::errc{}) {
-      fail();
-      return T{};
-    }
-    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
-    return value;
-  }
-  template <class T>
-  T field(std::string_view name) {  // " name=VALUE"
-    expect(" ");
-    expect(name);
-    expect("=");
-    return number<T>();
-  }
   NodeId node_id() {
     expect("%");
     return NodeId(number<uint32_t>());
@@ -54,40 +21,33 @@ class LineReader {
 
   // Letters, digits and underscores.
   std::string_view word() {
+    const std::string_view text = rest();
     size_t n = 0;
-    while (n < rest_.size() && (std::isalnum(static_cast<unsigned char>(rest_[n])) || rest_[n] == '_')) ++n;
-    const std::string_view result = rest_.substr(0, n);
-    rest_.remove_prefix(n);
-    return result;
+    while (n < text.size() && (std::isalnum(static_cast<unsigned char>(text[n])) || text[n] == '_')) ++n;
+    return take(n);
   }
 
   std::string quoted() {
     std::string out;
     expect("\"");
-    while (ok_ && !accept("\"")) {
+    while (ok() && !accept("\"")) {
       if (accept("\\x")) {
+        const std::string_view digits = take(2);
         unsigned value = 0;
-        const size_t digits = std::min<size_t>(2, rest_.size());
-        const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + digits, value, 16);
-        if (error != std::errc{} || end != rest_.data() + 2) {
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+        if (error != std::errc{} || end != digits.data() + 2) {
           fail();
           break;
         }
         out += static_cast<char>(value);
-        rest_.remove_prefix(2);
-      } else if (!rest_.empty() && rest_.front() != '\\') {
-        out += rest_.front();
-        rest_.remove_prefix(1);
+      } else if (!at_end() && rest().front() != '\\') {
+        out += take(1);
       } else {
         fail();
       }
     }
     return out;
   }
-
- private:
-  std::string_view rest_;
-  bool ok_ = true;
 };
 
 std::optional<Op> op_of(std::string_view name) {

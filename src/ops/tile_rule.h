@@ -62,6 +62,16 @@ struct TileRule {
                     std::vector<Access>& out);
 };
 
+// Columns of a tile where nothing asks for another width.
+constexpr uint32_t kDefaultTileCols = 16;
+
+// The width of the tiles of `cols` output columns: the wanted one, rounded up to the rule's unit, never wider
+// than the output.
+inline uint32_t tile_width(uint32_t wanted, uint32_t unit, uint32_t cols) {
+  const uint32_t rounded = (wanted + unit - 1) / unit * unit;
+  return rounded < cols ? rounded : cols;
+}
+
 // What the row tiles of an operator count: its output's rows; of one that appends to the KV state, which is
 // its output, its keys' rows.
 inline Rows instance_rows(const OpInstance& instance) {

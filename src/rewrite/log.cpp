@@ -1,9 +1,9 @@
 #include "rewrite/log.h"
 
+#include "base/text_cursor.h"
+
 #include <fmt/format.h>
 
-#include <array>
-#include <charconv>
 #include <optional>
 
 namespace plow {
@@ -38,16 +38,16 @@ class LogReader {
     log_.n_dead = field<uint32_t>("dead");
     begin_line("parts");
     const auto n_parts = field<uint32_t>("count");
-    for (uint32_t i = 0; i < n_parts && !error_; ++i) read_part();
+    for (uint32_t i = 0; i < n_parts && !failed(); ++i) read_part();
     begin_line("terms");
     const auto n_terms = field<uint32_t>("count");
     log_.n_before = field<uint32_t>("before");
     read_terms(n_terms);
     begin_line("firings");
     const auto n_firings = field<uint32_t>("count");
-    for (uint32_t i = 0; i < n_firings && !error_; ++i) read_firing();
+    for (uint32_t i = 0; i < n_firings && !failed(); ++i) read_firing();
     if (!text_.empty()) fail();
-    if (error_) return *error_;
+    if (failed()) return *error_;
     return std::move(log_);
   }
 
@@ -55,8 +55,12 @@ class LogReader {
   void fail() {
     if (!error_) error_ = input_error(fmt::format("rewrite log: line {} cannot be read", line_));
   }
+  bool failed() {
+    if (!rest_.ok()) fail();
+    return error_.has_value();
+  }
   void check_end() {
-    if (!rest_.empty()) fail();
+    if (!rest_.ok() || !rest_.at_end()) fail();
   }
 
   std::string_view next_line() {
@@ -69,48 +73,20 @@ class LogReader {
     return line;
   }
   void begin_line(std::string_view word) {
-    rest_ = next_line();
-    expect(word);
-  }
-  void expect(std::string_view what) {
-    if (rest_.starts_with(what)) {
-      rest_.remove_prefix(what.size());
-    } else {
-      fail();
-      rest_ = {};
-    }
-  }
-  template <class T>
-  T number() {
-    T value{};
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-    if (error != std::errc{}) {
-      fail();
-      rest_ = {};
-      return T{};
-    }
-    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
-    return value;
+    rest_ = TextCursor(next_line());
+    rest_.expect(word);
   }
   template <class T>
   T field(std::string_view name) {
-    expect(" ");
-    expect(name);
-    expect("=");
-    return number<T>();
+    return rest_.field<T>(name);
   }
 
-  std::string_view word() {
-    const size_t n = std::min(rest_.find_first_of(" :"), rest_.size());
-    const std::string_view result = rest_.substr(0, n);
-    rest_.remove_prefix(n);
-    return result;
-  }
+  std::string_view word() { return rest_.take(rest_.rest().find_first_of(" :")); }
 
   void read_disabled() {
     begin_line("disabled");
-    while (!error_ && !rest_.empty()) {
-      expect(" ");
+    while (!failed() && !rest_.at_end()) {
+      rest_.expect(" ");
       log_.disabled_rules.emplace_back(word());
     }
   }
@@ -139,7 +115,7 @@ class LogReader {
   // A heading and one line a node.
   void read_terms(uint32_t n_terms) {
     const char* begin = text_.data();
-    for (uint32_t i = 0; i <= n_terms && !error_; ++i) {
+    for (uint32_t i = 0; i <= n_terms && !failed(); ++i) {
       rest_ = {};
       next_line();
     }
@@ -157,28 +133,27 @@ class LogReader {
   }
 
   void read_nodes(std::vector<NodeId>& nodes) {
-    while (!error_ && rest_.starts_with(" %")) {
-      rest_.remove_prefix(2);
-      nodes.emplace_back(number<uint32_t>());
+    while (!failed() && rest_.accept(" %")) {
+      nodes.emplace_back(rest_.number<uint32_t>());
       if (nodes.back().value >= log_.terms.nodes.size()) fail();
     }
   }
 
   void read_firing() {
-    rest_ = next_line();
+    rest_ = TextCursor(next_line());
     LoggedFiring firing;
     const RuleText* rule = find_rule(word());
     if (rule == nullptr) return fail();
     firing.rule = static_cast<uint32_t>(rule - rule_texts().data());
-    expect(":");
+    rest_.expect(":");
     read_nodes(firing.matched);
-    expect(" =");
+    rest_.expect(" =");
     read_nodes(firing.right);
     log_.firings.push_back(std::move(firing));
   }
 
   std::string_view text_;
-  std::string_view rest_;  // of the line
+  TextCursor rest_;  // of the line
   uint32_t line_ = 0;
   RewriteLog log_;
   std::optional<Error> error_;

@@ -81,16 +81,7 @@ class MatchMachine {
 
   bool match_attributes(const MatchInstruction& instruction, const ENode& node) {
     for (size_t i = 0; i < instruction.attributes.size(); ++i) {
-      const AttributePattern& wanted = instruction.attributes[i];
-      const uint32_t bits = node.attributes[i];
-      if (wanted.kind == AttributePattern::Kind::kNumber) {
-        if (bits != wanted.bits) return false;
-      } else if (!bound_[wanted.variable]) {
-        bound_[wanted.variable] = true;
-        attributes_[wanted.variable] = bits;
-      } else if (attributes_[wanted.variable] != bits) {
-        return false;
-      }
+      if (!bind_attribute(instruction.attributes[i], node.attributes[i], attributes_, bound_)) return false;
     }
     return true;
   }

@@ -8,9 +8,6 @@
 namespace plow {
 namespace {
 
-// Columns that a tile has when the operator does not ask for more (TileOptions).
-constexpr uint32_t kTileCols = 16;
-
 struct ColumnRange {
   uint32_t begin = 0, end = 0;
 };
@@ -23,8 +20,7 @@ class TiledOperator {
     for (const ValueType& input : inputs) push(input);
     push(output);
     instance_ = {op, attributes, operands_};
-    const uint32_t unit = rule_->column_unit(instance_);
-    tile_cols_ = std::min((kTileCols + unit - 1) / unit * unit, cols_);
+    tile_cols_ = tile_width(kDefaultTileCols, rule_->column_unit(instance_), cols_);
   }
   TiledOperator(const TiledOperator&) = delete;
   TiledOperator& operator=(const TiledOperator&) = delete;
@@ -90,7 +86,7 @@ class ProblemBuilder {
     result_.classes = egraph_.classes();
     place_.assign(egraph_.n_nodes(), 0);
     for (uint32_t c = 0; c < result_.classes.size(); ++c) place_[result_.classes[c].value] = c;
-    for (const ENodeId eclass : result_.classes) tile_cols_.push_back(narrowest_tile(eclass));
+    for (const ENodeId eclass : result_.classes) tile_cols_.push_back(widest_tile(eclass));
     for (const ENodeId eclass : result_.classes) {
       std::vector<ExtractionNode>& nodes = result_.problem.classes.emplace_back();
       for (const ENodeId id : egraph_.eclass(eclass).nodes) nodes.push_back(node_of(id));
@@ -109,17 +105,18 @@ class ProblemBuilder {
     return types;
   }
 
-  // Who will write a class is not known while the waits of its readers are: the narrowest tiles are assumed.
-  uint32_t narrowest_tile(ENodeId eclass) const {
+  // Who will write a class is not known while the waits of its readers are. The widest tiles are assumed, those of the
+  // writer with the fewest pieces, so that no wait is left out that comes in the end.
+  uint32_t widest_tile(ENodeId eclass) const {
     const EClass& members = egraph_.eclass(eclass);
-    uint32_t narrowest = members.given.valid() ? kTileCols : members.type.shape.cols;
+    uint32_t widest = members.given.valid() ? kDefaultTileCols : 1;
     for (const ENodeId id : members.nodes) {
       const ENode& node = egraph_.node(id);
       if (node.is_given()) continue;
       const std::vector<ValueType> inputs = input_types(id);
-      narrowest = std::min(narrowest, TiledOperator(node.op, inputs, members.type, node.attributes).tile_cols());
+      widest = std::max(widest, TiledOperator(node.op, inputs, members.type, node.attributes).tile_cols());
     }
-    return narrowest;
+    return widest;
   }
 
   ExtractionNode node_of(ENodeId id) const {

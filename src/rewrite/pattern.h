@@ -38,6 +38,18 @@ struct AttributePattern {
   PatternCall call;
 };
 
+// Whether an attribute with `bits` is what the left side wants there. A variable takes the bits that it meets
+// first. REQUIRES no call.
+inline bool bind_attribute(const AttributePattern& wanted, uint32_t bits, std::vector<uint32_t>& values,
+                           std::vector<bool>& bound) {
+  if (wanted.kind == AttributePattern::Kind::kNumber) return bits == wanted.bits;
+  if (!bound[wanted.variable]) {
+    bound[wanted.variable] = true;
+    values[wanted.variable] = bits;
+  }
+  return values[wanted.variable] == bits;
+}
+
 // A term of a pattern; terms lie in pre-order, so a term's inputs come after it and the root is the first.
 struct PatternTerm {
   enum class Kind : uint8_t { kVariable, kOperator, kPlus } kind = Kind::kVariable;

@@ -157,15 +157,7 @@ class FiringCheck {
     const NodeId node = firing_.matched[next_++];
     if (table_.node(node).op != term.op || !table_.equal(node, at)) return false;
     for (size_t i = 0; i < term.attributes.size(); ++i) {
-      const AttributePattern& wanted = term.attributes[i];
-      const uint32_t bits = table_.node(node).attributes[i];
-      if (wanted.kind == AttributePattern::Kind::kNumber) {
-        if (bits != wanted.bits) return false;
-        continue;
-      }
-      if (bound_[wanted.variable] && bits_[wanted.variable] != bits) return false;
-      bound_[wanted.variable] = true;
-      bits_[wanted.variable] = bits;
+      if (!bind_attribute(term.attributes[i], table_.node(node).attributes[i], bits_, bound_)) return false;
     }
     for (uint32_t i = 0; i < term.inputs.size(); ++i) {
       if (!match(term.inputs[i], table_.inputs(node)[i])) return false;

@@ -1,6 +1,7 @@
 #include "text/encode_segments.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,21 +10,10 @@ namespace plow {
 
 namespace {
 
-// Spellings of the special tokens, longest first, so that the first that matches is the longest.
-std::vector<std::string_view> special_spellings(const Tokenizer& tokenizer) {
-  std::vector<std::string_view> spellings;
-  for (uint32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    if (tokenizer.is_special(id) && !tokenizer.id_to_token(id).empty())
-      spellings.push_back(tokenizer.id_to_token(id));
-  }
-  std::stable_sort(spellings.begin(), spellings.end(), [](auto a, auto b) { return a.size() > b.size(); });
-  return spellings;
-}
-
 class SegmentEncoder {
  public:
   explicit SegmentEncoder(const Tokenizer& tokenizer)
-      : tokenizer_(tokenizer), specials_(special_spellings(tokenizer)) {}
+      : tokenizer_(tokenizer), specials_(tokenizer.special_spellings()) {}
 
   Status add(const PromptSegment& segment) {
     if (!segment.trusted) {
@@ -71,7 +61,7 @@ class SegmentEncoder {
   }
 
   const Tokenizer& tokenizer_;
-  std::vector<std::string_view> specials_;
+  std::span<const std::string_view> specials_;
   std::string pending_;  // text since the last control token
   std::vector<uint32_t> ids_;
 };

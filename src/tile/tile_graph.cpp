@@ -11,12 +11,11 @@ namespace {
 
 uint32_t ceil_div(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
-// The width of an operator's column tiles: the wanted one, rounded up to the operator's unit, never wider than the output.
+// The width of an operator's column tiles.
 uint32_t choose_tile_cols(const Node& node, uint32_t unit, const OpSetting* setting, const TileOptions& options) {
   uint32_t wanted = is_product(node.op) ? options.linear_cols : options.row_wise_cols;
   if (setting != nullptr && setting->tile_cols != 0) wanted = setting->tile_cols;
-  const uint32_t rounded = ceil_div(std::max(wanted, 1u), unit) * unit;
-  return std::min(rounded, node.shape.cols);
+  return tile_width(std::max(wanted, 1u), unit, node.shape.cols);
 }
 
 const OpSetting* find_setting(const OperatorView& view, const TileOptions& options) {

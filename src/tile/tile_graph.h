@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "graph/graph.h"
+#include "ops/tile_rule.h"
 
 namespace plow {
 
@@ -94,8 +95,8 @@ struct OpSetting {
 // How wide the column tiles of an operator should be; the tuner's and the cost model's choice, rounded to the operator's unit.
 struct TileOptions {
   ProgramShape shape;
-  uint32_t linear_cols = 16;
-  uint32_t row_wise_cols = 16;  // of operators that work element by element
+  uint32_t linear_cols = kDefaultTileCols;
+  uint32_t row_wise_cols = kDefaultTileCols;  // of operators that work element by element
   std::vector<OpSetting> settings;  // of single operators; at most one for each
 };
 

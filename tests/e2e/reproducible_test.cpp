@@ -54,16 +54,25 @@ TEST(Reproducible, AnotherOptionGivesOtherBytes) {
   EXPECT_EQ(files_of(first.path()).at("weights.tape"), files_of(second.path()).at("weights.tape"));
 }
 
-// The tape does not depend on the number of workers, and stages can be derived again from the bundle alone.
-TEST(Reproducible, StagesFromTheBundleAlone) {
+// The tape of a graph does not depend on the number of workers. (Which graph is best does: with one worker
+// nothing waits, so the rewriter folds less.)
+TEST(Reproducible, ATapeIsTheSameForAnyNumberOfWorkers) {
   std::string tape;
   for (const uint32_t workers : {1u, 2u, 5u}) {
     CompileOptions options = options_for(kTiny / "gemma3");
     options.n_workers = workers;
-    const TestBundle bundle(options);
-    const auto files = files_of(bundle.path());
+    options.rewrite = false;
+    const auto files = files_of(TestBundle(options).path());
     if (tape.empty()) tape = files.at("weights.tape");
-    EXPECT_EQ(tape, files.at("weights.tape"));
+    EXPECT_TRUE(tape == files.at("weights.tape")) << workers << " workers";
+  }
+}
+
+TEST(Reproducible, StagesFromTheBundleAlone) {
+  for (const uint32_t workers : {1u, 2u, 5u}) {
+    CompileOptions options = options_for(kTiny / "gemma3");
+    options.n_workers = workers;
+    const TestBundle bundle(options);
     const auto opened = BundleFile::open(bundle.path() / "model.pkt");
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     const auto stages = derive_stages(*opened);

@@ -17,19 +17,7 @@ namespace {
 
 constexpr uint64_t kSeeds = 24;
 
-SeededToy small_toy() {
-  SeededToyOptions options;
-  options.shape = {.layers = 3,
-                   .hidden = 48,
-                   .heads = 4,
-                   .kv_heads = 2,
-                   .head_dim = 8,
-                   .ffn = 32,
-                   .vocab = 64,
-                   .window = 6};
-  options.n_workers = 3;
-  return make_seeded_toy(options);
-}
+SeededToy small_toy() { return make_seeded_toy(small_toy_options(3)); }
 
 // What a run gives: the bits of all logits and tokens, or the first finding.
 struct Outcome {
@@ -79,8 +67,6 @@ const char* why_harmless(FaultKind kind) {
       return "its waits alone put it where it must be";
     case FaultKind::kRowStride:
       return "there is no row tile to miss";
-    case FaultKind::kOperandsSwapped:
-      return "x + y = y + x";
     default:
       return nullptr;
   }

@@ -4,6 +4,7 @@
 // test with a message.
 #pragma once
 
+#include "interp/host_words.h"
 #include "interp/team.h"
 
 #include <ucontext.h>
@@ -149,7 +150,7 @@ class EmulatedGpu {
 
 // The primitives of prims.h and team.h on it.
 template <uint32_t kLanesOfWave>
-struct EmulatedTeam {
+struct EmulatedTeam : dev::HostWords {
   static constexpr uint32_t kLanes = kLanesOfWave;
   using Vec = float;
   using Mask = bool;
@@ -188,22 +189,6 @@ struct EmulatedTeam {
     return other;
   }
 
-  static uint32_t load_acquire(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
-  static uint32_t poll(const uint32_t* word) { return load_acquire(word); }
-  static void polled() {}
-  static void store_release(uint32_t* word, uint32_t value) {
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
-  }
-  static void store_relaxed(uint32_t* word, uint32_t value) {
-    __atomic_store_n(word, value, __ATOMIC_RELAXED);
-  }
-  static void add_release(uint32_t* word, uint32_t value) {
-    __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
-  }
-  static bool set_if_zero(uint32_t* word, uint32_t value) {
-    uint32_t zero = 0;
-    return __atomic_compare_exchange_n(word, &zero, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-  }
   static uint32_t load_acquire_system(const uint32_t* word) { return load_acquire(word); }
   static void store_release_system(uint32_t* word, uint32_t value) { store_release(word, value); }
   static void add_relaxed(uint32_t* word, uint32_t value) { *word += value; }

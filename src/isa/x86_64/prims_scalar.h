@@ -2,6 +2,7 @@
 // functions.
 #pragma once
 
+#include "interp/host_words.h"
 #include "interp/prims.h"
 
 #include <immintrin.h>
@@ -13,24 +14,7 @@ namespace plow::x86_64 {
 
 // The library functions called here are real calls, never inlined, so nothing of theirs is compiled for one
 // instruction set (device.h).
-struct ScalarPrims {
-  static uint32_t load_acquire(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
-  static uint32_t poll(const uint32_t* word) { return load_acquire(word); }
-  static void polled() {}
-  static void store_release(uint32_t* word, uint32_t value) {
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
-  }
-  static void store_relaxed(uint32_t* word, uint32_t value) {
-    __atomic_store_n(word, value, __ATOMIC_RELAXED);
-  }
-  static void add_release(uint32_t* word, uint32_t value) {
-    __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
-  }
-  static bool set_if_zero(uint32_t* word, uint32_t value) {
-    uint32_t zero = 0;
-    return __atomic_compare_exchange_n(word, &zero, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-  }
-
+struct ScalarPrims : dev::HostWords {
   static uint32_t thread() { return 0; }
   static uint32_t n_threads() { return 1; }
   static void settle() {}

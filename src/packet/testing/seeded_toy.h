@@ -53,6 +53,21 @@ struct SeededToyOptions {
   Isa isa = Isa::kX86_64;
 };
 
+// Small enough that thousands of mutants of it can be run.
+inline SeededToyOptions small_toy_options(uint32_t n_workers) {
+  SeededToyOptions options;
+  options.shape = {.layers = 3,
+                   .hidden = 48,
+                   .heads = 4,
+                   .kv_heads = 2,
+                   .head_dim = 8,
+                   .ffn = 32,
+                   .vocab = 64,
+                   .window = 6};
+  options.n_workers = n_workers;
+  return options;
+}
+
 inline std::vector<std::byte> toy_tape(const OpGraph& graph, const TapePlan& plan,
                                        const WeightSource& weights) {
   std::vector<std::byte> tape(plan.bytes);

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
+
 namespace plow {
 
 namespace {
@@ -134,6 +136,19 @@ class Encoder {
   std::vector<uint32_t>& ids_;
 };
 
+bool names_control_token(const TableView& table, uint32_t id) {
+  return (table.flags(id) & (kTokenSpecial | kTokenControl)) != 0;
+}
+
+std::vector<std::string_view> special_spellings_of(const TableView& table) {
+  std::vector<std::string_view> spellings;
+  for (uint32_t id = 0; id < table.token_count(); ++id) {
+    if (names_control_token(table, id) && !table.piece(id).empty()) spellings.push_back(table.piece(id));
+  }
+  std::stable_sort(spellings.begin(), spellings.end(), [](auto a, auto b) { return a.size() > b.size(); });
+  return spellings;
+}
+
 }  // namespace
 
 TokenizerState::TokenizerState(TableView checked_table, Normalizer normalizer_steps,
@@ -145,7 +160,8 @@ TokenizerState::TokenizerState(TableView checked_table, Normalizer normalizer_st
       added(table, SectionId::kAddedTrie),
       normalized_added(table, SectionId::kNormalizedTrie),
       model(make_model(table)),
-      special(special_ids_of(table.header())) {}
+      special(special_ids_of(table.header())),
+      special_spellings(special_spellings_of(table)) {}
 
 std::optional<std::string_view> TokenizerState::decoded_piece(uint32_t id) const {
   if (id >= table.token_count() || (table.flags(id) & kTokenExists) == 0) return std::nullopt;
@@ -222,8 +238,10 @@ std::string_view Tokenizer::id_to_token(uint32_t id) const {
 }
 
 bool Tokenizer::is_special(uint32_t id) const {
-  return id < vocab_size() && (state_->table.flags(id) & (kTokenSpecial | kTokenControl)) != 0;
+  return id < vocab_size() && names_control_token(state_->table, id);
 }
+
+std::span<const std::string_view> Tokenizer::special_spellings() const { return state_->special_spellings; }
 
 std::string Tokenizer::token_bytes(uint32_t id) const {
   const auto piece = state_->decoded_piece(id);

@@ -77,6 +77,9 @@ class Tokenizer {
   std::optional<uint32_t> token_to_id(std::string_view piece) const;
   // The spelling of a token; empty when `id` has none.
   std::string_view id_to_token(uint32_t id) const;
+  // What the tokens of is_special() are spelled as, longest first: the first that a text begins with is the
+  // longest.
+  std::span<const std::string_view> special_spellings() const;
   // True for tokens that skip_special leaves out and parse_special=false keeps away from text.
   bool is_special(uint32_t id) const;
 

@@ -28,6 +28,7 @@ struct TokenizerState {
   AddedTokenMatcher normalized_added;
   std::variant<BpeModel, UnigramModel, WordPieceModel> model;
   SpecialIds special;
+  std::vector<std::string_view> special_spellings;
 
   // What the decoder sees of a token; none when the id has no token.
   std::optional<std::string_view> decoded_piece(uint32_t id) const;
