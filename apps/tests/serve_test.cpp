@@ -222,11 +222,11 @@ TEST(Serve, ChoicesOfASeedDifferAndComeAgain) {
   ServerProcess server;
   const std::string body = chat_body("Hi", R"(,"n":4,"seed":7,"temperature":1,"max_tokens":20)");
   const auto texts = [&] {
-    std::vector<std::string> texts;
+    std::vector<std::string> all;
     const json::value answer = json::parse(server.post("/v1/chat/completions", body).body);
     for (const json::value& choice : answer.at("choices").as_array())
-      texts.emplace_back(choice.at("message").at("content").as_string());
-    return texts;
+      all.emplace_back(choice.at("message").at("content").as_string());
+    return all;
   };
   const auto first = texts();
   ASSERT_EQ(first.size(), 4u);

@@ -9,6 +9,7 @@ namespace plow {
 
 Dispatcher::Dispatcher(Engine engine, const DispatchOptions& options)
     : engine_(std::move(engine)), batcher_(engine_, options.batch), queue_(options.queue) {
+  status_.counts = batcher_.counts();
   status_.since = std::chrono::steady_clock::now();
   thread_ = std::thread([this] { loop(); });
 }

@@ -77,6 +77,7 @@ struct HttpServer::State {
 
   const HttpServerOptions options;
   HttpHandler* handler = nullptr;
+  uint16_t port = 0;  // that it listens on, or did
   std::atomic<bool> finishing{false};
   std::mutex mutex;
   std::condition_variable exchange_ended;
@@ -459,11 +460,12 @@ Result<HttpServer> HttpServer::open(const HttpServerOptions& options) {
   if (!error) state->acceptor.set_option(asio::socket_base::reuse_address(true), error);
   if (!error) state->acceptor.bind(endpoint, error);
   if (!error) state->acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) state->port = state->acceptor.local_endpoint(error).port();
   if (error) return refused();
   return HttpServer(std::move(state));
 }
 
-uint16_t HttpServer::port() const { return state_->acceptor.local_endpoint().port(); }
+uint16_t HttpServer::port() const { return state_->port; }
 
 void HttpServer::start(HttpHandler& handler) {
   state_->handler = &handler;
