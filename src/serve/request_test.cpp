@@ -84,7 +84,7 @@ TEST_F(RequestTest, AStructureThatIsNoneNamesItsFieldAndItsPlace) {
   refused(R"("guided_regex":"[")", "guided_regex", "column");
   refused(R"("structured_outputs":{"regex":"(a{90000}){90000}b{90000}"})", "structured_outputs.regex",
           "states");
-  refused(R"("grammar":"root ::= root \"a\"")", "grammar", "left recursion");
+  refused(R"("grammar":"root ::= root \"a\" | \"b\"")", "grammar", "left recursion");
   refused(R"("guided_choice":[])", "guided_choice", "list");
   refused(R"("guided_choice":["a"],"guided_regex":"a")", "guided_choice", "both");
   refused(R"("structured_outputs":{"structural_tag":{}})", "structured_outputs.structural_tag", "grammar");
