@@ -1,5 +1,6 @@
 #include "serve/answer.h"
 
+#include "serve/structure.h"
 #include "text/tokenizer/utf8.h"
 
 #include <fmt/format.h>
@@ -56,6 +57,9 @@ std::vector<AnswerRequest> Answer::requests(uint64_t seed) {
     request.sampling.seed = seed_of(seed, i % spec_.n);
     request.stop_ids = spec_.stop_ids;
     request.priority = spec_.priority;
+    if (spec_.structure)
+      request.rule =
+          std::make_shared<StructureRule>(spec_.structure, *env_.trie, env_.model.vocab, spec_.stop_ids);
     request.on_token = [self = shared_from_this(), i](uint32_t token, float logprob) {
       self->deliver({i, false, token, logprob, std::chrono::steady_clock::now(), {}});
     };

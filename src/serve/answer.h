@@ -5,6 +5,7 @@
 // no more than the context can hold.
 #pragma once
 
+#include "grammar/token_trie.h"
 #include "serve/answer_format.h"
 #include "serve/answer_spec.h"
 #include "serve/http.h"
@@ -31,6 +32,7 @@ struct AnswerSurroundings {
   ServeLog& log;
   Metrics& metrics;
   QueueEstimate& queue;
+  const TokenTrie* trie = nullptr;  // of the model; there when the answer has a structure
 };
 
 // What is known of a request before it is read.

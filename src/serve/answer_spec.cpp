@@ -3,6 +3,7 @@
 #include "runtime/engine.h"
 #include "serve/fields.h"
 #include "serve/request_fields.h"
+#include "serve/structure.h"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -99,6 +100,7 @@ std::optional<ApiError> read_common(const FieldTable& table, const json::object&
   out.priority = -static_cast<int32_t>(fields.number("priority").value_or(0));
   if (auto error = read_sampling(fields, model, out)) return error;
   if (auto error = read_stops(fields, model, out)) return error;
+  if (auto error = read_structure(fields, out.structure)) return error;
   return read_stream_options(fields, out, unknown);
 }
 

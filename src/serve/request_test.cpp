@@ -48,6 +48,50 @@ TEST_F(RequestTest, ABodyMustBeAnObjectOfJsonInUtf8) {
   EXPECT_NE(error_->message.find("deeper"), std::string::npos);
 }
 
+TEST_F(RequestTest, AStructureIsReadUnderAllOfItsNames) {
+  for (
+      const char* field :
+      {R"("response_format":{"type":"json_object"})",
+       R"("response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"null"}}})",
+       R"("response_format":{"type":"json_object","schema":{"type":"null"}})",
+       R"("structured_outputs":{"json":"{\"type\":\"null\"}"})",
+       R"("structured_outputs":{"regex":"a+","choice":null})", R"("structured_outputs":{"choice":["a","b"]})",
+       R"("structured_outputs":{"grammar":"root ::= \"a\""})", R"("structured_outputs":{"json_object":true})",
+       R"("guided_json":{"type":"null"})", R"("guided_regex":"a")", R"("guided_choice":["a"])",
+       R"("guided_grammar":"root ::= \"a\"")", R"("grammar":"root ::= \"a\"")",
+       R"("json_schema":{"type":"null"})", R"("regex":"a|b")"}) {
+    EXPECT_EQ(chat(std::string(",") + field), "ok") << field << ": " << (error_ ? error_->message : "");
+    EXPECT_NE(spec_.structure, nullptr) << field;
+  }
+  EXPECT_EQ(chat(R"(,"response_format":{"type":"text"},"grammar":"","structured_outputs":{})"), "ok");
+  EXPECT_EQ(spec_.structure, nullptr);
+}
+
+TEST_F(RequestTest, AStructureThatIsNoneNamesItsFieldAndItsPlace) {
+  const auto refused = [&](const std::string& field, const std::string& param, const char* part) {
+    EXPECT_EQ(chat("," + field), param + " invalid_value") << field;
+    EXPECT_NE(error_->message.find(part), std::string::npos) << error_->message;
+  };
+  refused(R"("response_format":{"type":"xml"})", "response_format.type", "json_schema");
+  refused(R"("response_format":{"type":"json_schema"})", "response_format.json_schema", "schema");
+  const std::string schema =
+      R"({"type":"object","properties":{"a":{"multipleOf":2,"type":"integer"}},"required":["a"]})";
+  refused(R"("response_format":{"type":"json_schema","json_schema":{"schema":)" + schema + "}}",
+          "response_format.json_schema.schema", "/properties/a");
+  EXPECT_EQ(chat(R"(,"response_format":{"type":"json_schema","json_schema":{"strict":false,"schema":)" +
+                 schema + "}}"),
+            "ok");
+  refused(R"("guided_regex":"[")", "guided_regex", "column");
+  refused(R"("structured_outputs":{"regex":"(a{90000}){90000}b{90000}"})", "structured_outputs.regex",
+          "states");
+  refused(R"("grammar":"root ::= root \"a\" | \"b\"")", "grammar", "left recursion");
+  refused(R"("guided_choice":[])", "guided_choice", "list");
+  refused(R"("guided_choice":["a"],"guided_regex":"a")", "guided_choice", "both");
+  refused(R"("structured_outputs":{"structural_tag":{}})", "structured_outputs.structural_tag", "grammar");
+  refused(R"("guided_json":{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})",
+          "guided_json", "Nothing");
+}
+
 TEST_F(RequestTest, AChatIsRenderedAndItsDefaultsAreTheModels) {
   ASSERT_EQ(chat(""), "ok");
   ASSERT_EQ(spec_.prompts.size(), 1u);
@@ -157,10 +201,9 @@ TEST_F(RequestTest, WrongTypesAndRangesNameTheField) {
 }
 
 TEST_F(RequestTest, WhatWouldChangeTheAnswerAndIsNotThereIsRefusedUnlessItSaysNothing) {
-  for (const char* field :
-       {R"("tools":[{"type":"function"}])", R"("tool_choice":"auto")", R"("logit_bias":{"5":1})",
-        R"("response_format":{"type":"json_object"})", R"("min_tokens":1)", R"("top_logprobs":3)",
-        R"("guided_regex":"a")", R"("continue_final_message":true)", R"("modalities":["audio"])"}) {
+  for (const char* field : {R"("tools":[{"type":"function"}])", R"("tool_choice":"auto")",
+                            R"("logit_bias":{"5":1})", R"("min_tokens":1)", R"("top_logprobs":3)",
+                            R"("continue_final_message":true)", R"("modalities":["audio"])"}) {
     const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
     EXPECT_EQ(chat("," + std::string(field)), name + " unsupported_parameter");
   }
