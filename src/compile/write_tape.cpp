@@ -1,5 +1,7 @@
 #include "compile/write_tape.h"
 
+#include "base/release_pages.h"
+
 #include <algorithm>
 
 namespace plow {
@@ -11,8 +13,8 @@ constexpr size_t kBatchFloats = size_t{4} << 20;
 
 class TapeWriter {
  public:
-  TapeWriter(const OpGraph& graph, const TapePlan& plan, const Checkpoint& checkpoint, StagedDirectory::Writer& file,
-             ProgressSink& progress)
+  TapeWriter(const OpGraph& graph, const TapePlan& plan, const Checkpoint& checkpoint,
+             StagedDirectory::Writer& file, ProgressSink& progress)
       : graph_(graph), plan_(plan), checkpoint_(checkpoint), file_(file), progress_(progress) {}
 
   Result<WrittenTape> run() {
@@ -50,7 +52,9 @@ class TapeWriter {
   }
 
   // Room for the tensor's bytes, zeroed.
-  void begin_piece(const TapeTensor& piece) { packed_.assign(layout_bytes(piece.layout, piece.dtype, piece.rows, piece.cols), std::byte{0}); }
+  void begin_piece(const TapeTensor& piece) {
+    packed_.assign(layout_bytes(piece.layout, piece.dtype, piece.rows, piece.cols), std::byte{0});
+  }
 
   Status end_piece(Xxh3Stream& digest) {
     digest.update(packed_);
@@ -95,6 +99,7 @@ class TapeWriter {
       first += n_rows;
     }
     if (whole) PLOW_TRY_STATUS(end_piece(digest));
+    release_pages(source->bytes);  // a checkpoint may be larger than memory
     return {};
   }
 
@@ -116,7 +121,8 @@ std::vector<SourceRecord> planned_sources(const OpGraph& graph, const TapePlan& 
   std::vector<SourceRecord> sources;
   for (const TapeTensor& tensor : plan.tensors) {
     const Node& node = graph.node(tensor.node);
-    const std::string& name = node.op == Op::kConstant ? graph.constants[node.leaf].name : graph.weights[node.leaf].name;
+    const std::string& name =
+        node.op == Op::kConstant ? graph.constants[node.leaf].name : graph.weights[node.leaf].name;
     sources.push_back({name, tensor.offset, tensor.bytes, 0, 0});
   }
   return sources;
