@@ -106,6 +106,7 @@ class Reporter : public ProgressSink {
              {"packets", result.packets},
              {"model_bytes", result.model_bytes},
              {"tape_bytes", result.tape_bytes},
+             {"verified", result.verified},
              {"predicted_decode_ns", result.predicted_decode_ns},
              {"seconds", seconds}});
       return;
@@ -113,6 +114,8 @@ class Reporter : public ProgressSink {
     fmt::print("\n{}: model.pkt {} with {} packets, weights.tape {}; predicted {} a token; compiled in {}\n",
                out, bytes_text(result.model_bytes), result.packets, bytes_text(result.tape_bytes),
                format_ns(result.predicted_decode_ns), format_ns(seconds * 1e9));
+    fmt::print("{}\n", result.verified ? "plow_verify has accepted it (verify.json)"
+                                       : "NOT VERIFIED (--no-verify): plowrt runs it with --no-receipt only");
     fmt::print("Next: plowrt chat --assets {}\n", out);
   }
 

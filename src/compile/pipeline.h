@@ -36,6 +36,7 @@ struct CompileOptions {
   std::string served_name;            // empty: the checkpoint's directory name
   std::vector<std::string> disabled_rules;  // of the rewriter
   bool rewrite = true;
+  std::filesystem::path verifier;  // plow_verify, whose receipt the bundle gets; empty: nothing is verified, and a runtime refuses the bundle
   // The part, and settings of which those that apply are used. Unset: default_plan(isa).
   std::optional<Plan> plan;
 };
@@ -70,9 +71,10 @@ struct CompileResult {
   uint64_t packets = 0, tape_bytes = 0, model_bytes = 0;
   double predicted_decode_ns = 0;
   std::string digest;  // of model.pkt
+  bool verified = false;
 };
 
-// Compiles and writes the bundle. Errors: by class, nothing half-written.
+// Compiles, verifies and writes the bundle. Errors: by class, nothing half-written.
 Result<CompileResult> compile_model(const CompileOptions& options, ProgressSink& progress);
 
 // The stages between graph and packets for one program, re-derivable from what a bundle holds (explain, viz and reschedule use it).

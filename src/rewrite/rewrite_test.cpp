@@ -289,6 +289,15 @@ TEST(RewriteLogText, DamagedTextIsRefused) {
   EXPECT_FALSE(parse_rewrite_log("rewrite log 2\n").ok());
 }
 
+TEST(RewriteLogText, TextAfterTheEndOfAnyLineIsRefused) {
+  const std::string text = rewritten(toy_graph({.layers = 1})).log;
+  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', end + 1)) {
+    std::string longer = text;
+    longer.insert(end, " 1");
+    EXPECT_FALSE(parse_rewrite_log(longer).ok()) << longer.substr(0, end + 2);
+  }
+}
+
 class ReplayTest : public testing::Test {
  protected:
   ReplayTest() : result_(rewritten(toy_graph({.layers = 1}))), log_(log_of(result_)) {}
