@@ -19,6 +19,7 @@
 #include "packet/kv_plan.h"
 #include "rewrite/log.h"
 #include "rewrite/rewrite.h"
+#include "rewrite/rule.h"
 
 namespace plow {
 
@@ -176,6 +177,7 @@ Result<CompileSummary> summarise(const Compiled& compiled, const BundleTables& t
   summary.max_context = compiled.max_context;
   summary.part = compiled.plan.part.name;
   summary.settings = compiled.plan.settings.size();
+  summary.unproved_rules = unproved_rules(rule_texts());
   summary.tape_bytes = compiled.tape.bytes;
   std::set<std::string> dtypes;
   for (const TapeTensor& tensor : compiled.tape.tensors) {
