@@ -1,6 +1,6 @@
 #include "base/digest.h"
-#include "isa/nvidia/geometry.h"
-#include "isa/nvidia/support.h"
+#include "isa/gpu/geometry.h"
+#include "isa/gpu/support.h"
 #include "isa/x86_64/geometry.h"
 #include "runtime/cpu_device.h"
 #include "runtime/cuda/cuda_driver.h"
@@ -66,7 +66,7 @@ Status check_program(const BundleFile& bundle, uint32_t index) {
   for (size_t i = 0; i < program.packets.size(); ++i) {
     const Packet& packet = program.packets[i];
     const std::string reason = cpu ? unsupported_reason(packet, program.tensors.data())
-                                   : nvidia::unsupported_reason(packet, program.tensors.data());
+                                   : gpu::unsupported_reason(packet, program.tensors.data());
     if (!reason.empty()) {
       return input_error(fmt::format(
           "Packet {} of program {} cannot run here: {}. Compile the bundle with this version of plowc.", i,
@@ -74,7 +74,7 @@ Status check_program(const BundleFile& bundle, uint32_t index) {
     }
     const uint64_t scratch =
         cpu ? body_scratch_bytes(packet, program.tensors.data(), row_tile_of(*program.entry, packet))
-            : nvidia::body_scratch_bytes(packet, program.tensors.data());
+            : gpu::body_scratch_bytes(packet, program.tensors.data());
     if (scratch > bundle.header().scratch_bytes) {
       return input_error(
           fmt::format("Packet {} of program {} needs {} bytes of scratch, and the bundle grants {}. Compile "
@@ -86,7 +86,7 @@ Status check_program(const BundleFile& bundle, uint32_t index) {
 }
 
 Status check_kv_groups(std::span<const KvGroup> groups, Isa isa) {
-  const uint32_t needed = isa == Isa::kX86_64 ? x86_64::kKvBlockTokens : nvidia::kKvBlockTokens;
+  const uint32_t needed = isa == Isa::kX86_64 ? x86_64::kKvBlockTokens : gpu::kKvBlockTokens;
   for (size_t g = 0; g < groups.size(); ++g) {
     if (groups[g].block_tokens == needed) continue;
     return input_error(
