@@ -1,7 +1,7 @@
 #include "plowrt/gpu_drivers.h"
 
 #include "base/text_table.h"
-#include "isa/nvidia/object.h"
+#include "isa/gpu/object.h"
 #include "runtime/cuda/cuda_driver.h"
 #include "runtime/cuda/driver_api.h"
 
@@ -49,7 +49,7 @@ std::string describe_cuda_driver() {
   for (size_t i = 0; i < devices->size(); ++i) {
     const cuda::DeviceFacts& device = (*devices)[i];
     const auto isa = isa_of_compute_capability(device.major, device.minor);
-    const bool built = isa && !nvidia::interpreter_object(*isa).empty();
+    const bool built = isa && !gpu::interpreter_object(*isa).empty();
     text += fmt::format(
         "; cuda:{} is {}, {} multiprocessors, {}, {}", i, device.name, device.multiprocessors,
         format_bytes(static_cast<double>(device.memory_total)),

@@ -57,6 +57,9 @@ void add_engine_options(CLI::App* command, Arguments& a) {
                    "Instructions to use [the best of this processor whose products are exact]")
       ->check(CLI::IsMember({"auto", "avx2", "avx512", "avx512-bf16"}));
   command->add_flag("--pin", a.engine.pin, "Keep each worker on a processor of its own");
+  command->add_flag_callback(
+      "--no-receipt", [&a] { a.engine.require_receipt = false; },
+      "Run a bundle although plow_verify has not accepted it");
   command->add_flag("--verify-weights", a.engine.verify_tape,
                     "Read all weights first and compare their digest");
 }

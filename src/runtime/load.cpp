@@ -1,9 +1,10 @@
 #include "base/digest.h"
-#include "isa/nvidia/geometry.h"
-#include "isa/nvidia/support.h"
+#include "isa/gpu/geometry.h"
+#include "isa/gpu/support.h"
 #include "isa/x86_64/geometry.h"
 #include "runtime/cpu_device.h"
 #include "runtime/cuda/cuda_driver.h"
+#include "bundle/receipt.h"
 #include "runtime/engine_state.h"
 #include "runtime/resident_device.h"
 
@@ -65,7 +66,7 @@ Status check_program(const BundleFile& bundle, uint32_t index) {
   for (size_t i = 0; i < program.packets.size(); ++i) {
     const Packet& packet = program.packets[i];
     const std::string reason = cpu ? unsupported_reason(packet, program.tensors.data())
-                                   : nvidia::unsupported_reason(packet, program.tensors.data());
+                                   : gpu::unsupported_reason(packet, program.tensors.data());
     if (!reason.empty()) {
       return input_error(fmt::format(
           "Packet {} of program {} cannot run here: {}. Compile the bundle with this version of plowc.", i,
@@ -73,7 +74,7 @@ Status check_program(const BundleFile& bundle, uint32_t index) {
     }
     const uint64_t scratch =
         cpu ? body_scratch_bytes(packet, program.tensors.data(), row_tile_of(*program.entry, packet))
-            : nvidia::body_scratch_bytes(packet, program.tensors.data());
+            : gpu::body_scratch_bytes(packet, program.tensors.data());
     if (scratch > bundle.header().scratch_bytes) {
       return input_error(
           fmt::format("Packet {} of program {} needs {} bytes of scratch, and the bundle grants {}. Compile "
@@ -85,7 +86,7 @@ Status check_program(const BundleFile& bundle, uint32_t index) {
 }
 
 Status check_kv_groups(std::span<const KvGroup> groups, Isa isa) {
-  const uint32_t needed = isa == Isa::kX86_64 ? x86_64::kKvBlockTokens : nvidia::kKvBlockTokens;
+  const uint32_t needed = isa == Isa::kX86_64 ? x86_64::kKvBlockTokens : gpu::kKvBlockTokens;
   for (size_t g = 0; g < groups.size(); ++g) {
     if (groups[g].block_tokens == needed) continue;
     return input_error(
@@ -246,6 +247,7 @@ Result<Engine> Engine::create(BundleFile bundle, std::span<const std::byte> tape
 Result<Engine> Engine::load(const std::filesystem::path& directory, const EngineOptions& options) {
   auto state = std::make_unique<State>();
   PLOW_TRY(state->bundle, BundleFile::open(directory / "model.pkt"));
+  if (options.require_receipt) PLOW_TRY_STATUS(check_receipt_of(directory));
   if (!options.random_weights) {
     PLOW_TRY(state->tape_file, MappedFile::open(directory / "weights.tape"));
     state->tape = state->tape_file.bytes();
