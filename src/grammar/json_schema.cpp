@@ -47,13 +47,11 @@ const std::map<std::string, std::string, std::less<>> kFormats = {
 
 class SchemaCompiler {
  public:
-  SchemaCompiler(const json::value& root, const SchemaOptions& options)
-      : root_(root), options_(options), json_(grammar_) {}
+  SchemaCompiler(Grammar& grammar, const json::value& root, const SchemaOptions& options)
+      : root_(root), options_(options), grammar_(grammar), json_(grammar) {}
 
-  Result<Grammar> run() {
-    grammar_.root = grammar_.new_rule();
+  Result<Expr> run() {
     PLOW_TRY(const Expr all, schema(root_, "", 0));
-    grammar_.define(grammar_.root, all);
     // References are worked off here, so that a chain of them costs no stack.
     while (!pending_.empty()) {
       const auto [rule, target, path] = pending_.back();
@@ -61,7 +59,7 @@ class SchemaCompiler {
       PLOW_TRY(const Expr body, schema(*target, path, 0));
       grammar_.define(rule, body);
     }
-    return std::move(grammar_);
+    return all;
   }
 
  private:
@@ -402,7 +400,7 @@ class SchemaCompiler {
     // The same key may be written twice, and counts once.
     if (lengths.first > 1 && options_.strict) return unsupported(path, "minProperties", " above 1");
     // Members that are not described: wanted when the schema says so, or describes none.
-    const bool open = additional != nullptr ? !closed : members.empty();
+    const bool open = additional != nullptr ? !closed : !object.contains("properties");
     std::optional<Expr> other;
     if (open) {
       const Expr key = json_.string_other_than(names);
@@ -450,7 +448,7 @@ class SchemaCompiler {
 
   const json::value& root_;
   const SchemaOptions& options_;
-  Grammar grammar_;
+  Grammar& grammar_;
   JsonGrammar json_;
   std::map<std::string, Grammar::Rule> references_;
   std::vector<Pending> pending_;
@@ -465,8 +463,14 @@ Grammar with_root(Grammar grammar, Expr body) {
 
 }  // namespace
 
+Result<Expr> add_json_schema(Grammar& grammar, const json::value& schema, const SchemaOptions& options) {
+  return SchemaCompiler(grammar, schema, options).run();
+}
+
 Result<Grammar> json_schema_grammar(const json::value& schema, const SchemaOptions& options) {
-  return SchemaCompiler(schema, options).run();
+  Grammar grammar;
+  PLOW_TRY(const Expr all, add_json_schema(grammar, schema, options));
+  return with_root(std::move(grammar), all);
 }
 
 Grammar json_object_grammar() {

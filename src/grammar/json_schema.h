@@ -14,6 +14,9 @@
 
 #include <boost/json/value.hpp>
 
+#include <span>
+#include <string>
+
 namespace plow {
 
 struct SchemaOptions {
@@ -26,6 +29,10 @@ constexpr int kMostSchemaDepth = 64;
 // Errors (kInput): a schema that is none, that nothing matches, or that has a keyword which is not supported:
 // keyword and path ("/properties/age") are named.
 Result<Grammar> json_schema_grammar(const boost::json::value& schema, const SchemaOptions& options = {});
+
+// The same as a part of `grammar`.
+Result<Grammar::Expr> add_json_schema(Grammar& grammar, const boost::json::value& schema,
+                                      const SchemaOptions& options = {});
 
 // Any object.
 Grammar json_object_grammar();

@@ -52,6 +52,7 @@ TEST(JsonSchema, AdditionalMembersAreNeverDeclaredOnes) {
   expect(R"({"type":"object","additionalProperties":{"type":"integer"},"minProperties":1,"maxProperties":2})",
          {R"({"x":1})", R"({"x":1,"y":2})"}, {"{}", R"({"x":1,"y":2,"z":3})", R"({"x":"1"})"});
   expect(R"({"type":"object","additionalProperties":false})", {"{}"}, {R"({"x":1})"});
+  expect(R"({"type":"object","properties":{}})", {"{}"}, {R"({"x":1})"});
   expect(R"({"type":"object"})", {"{}", R"({"x":[1,{"y":null}]})"}, {"[]", "1"});
 }
 

@@ -201,7 +201,7 @@ void Batcher::make_room(const Error& error) {
 
 // Takes a picked token into the answer; whether the answer goes on.
 bool Batcher::accept(Sequence& sequence, const StepToken& token) {
-  if (std::isinf(token.logprob)) {
+  if (!std::isfinite(token.logprob)) {
     end(sequence, EndReason::kFailed,
         "The model gives no token a probability: its logits are not numbers, or it rules out all that the "
         "grammar allows.");

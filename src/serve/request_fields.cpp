@@ -75,12 +75,12 @@ const std::vector<Field> kChatOnly = {
     {"chat_template_kwargs", kObject, kSupported, "Variables for the chat template, such as enable_thinking"},
     {"reasoning_effort", kString, kSupported, "A variable for the chat template"},
     {"add_generation_prompt", kBoolean, kSupported, "Let the template ask for an answer (true when absent)"},
+    {"tools", kArray, kSupported, "Functions that the answer may call: {type: \"function\", function: {name, description, parameters, strict}}"},
+    {"tool_choice", kAny, kSupported, "\"auto\", \"none\", \"required\", or {type: \"function\", function: {name}}"},
+    {"parallel_tool_calls", kBoolean, kSupported, "Several calls in one answer (true when absent)"},
 
-    {"parallel_tool_calls", kAny, kIgnored, "there are no tool calls"},
 
     {"top_logprobs", kAny, kRefused, "other tokens' log-probabilities"},
-    {"tools", kAny, kRefused, "tool calls"},
-    {"tool_choice", kAny, kRefused, "tool calls", 0, 0, R"("none")"},
     {"functions", kAny, kRefused, "tool calls"},
     {"function_call", kAny, kRefused, "tool calls", 0, 0, R"("none")"},
     {"chat_template", kAny, kRefused, "a template of the caller"},
@@ -124,7 +124,7 @@ const FieldTable kTokenize = {"TokenizeRequest", {
     {"return_token_strs", kBoolean, kSupported, "The tokens' spellings beside the ids"},
     {"add_generation_prompt", kBoolean, kSupported, "Let the template ask for an answer (true when absent)"},
     {"chat_template_kwargs", kObject, kSupported, "Variables for the chat template"},
-    {"tools", kAny, kRefused, "tool calls"},
+    {"tools", kArray, kSupported, "Functions that the conversation shows"},
     {"chat_template", kAny, kRefused, "a template of the caller"},
     {"continue_final_message", kAny, kRefused, "an answer that goes on with the last message"},
 }};
