@@ -95,4 +95,9 @@ std::optional<uint64_t> disk_available(std::filesystem::path path) {
   return space.available;
 }
 
+std::filesystem::path program_folder() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+}
+
 }  // namespace plow

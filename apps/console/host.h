@@ -21,4 +21,7 @@ HostFacts read_host_facts();
 // Bytes that may still be written below `path` (its nearest parent that exists).
 std::optional<uint64_t> disk_available(std::filesystem::path path);
 
+// The folder of the program that runs. Errors as an empty path: the system does not say.
+std::filesystem::path program_folder();
+
 }  // namespace plow

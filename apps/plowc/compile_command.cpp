@@ -106,6 +106,7 @@ class Reporter : public ProgressSink {
              {"packets", result.packets},
              {"model_bytes", result.model_bytes},
              {"tape_bytes", result.tape_bytes},
+             {"verified", result.verified},
              {"predicted_decode_ns", result.predicted_decode_ns},
              {"seconds", seconds}});
       return;
@@ -113,6 +114,8 @@ class Reporter : public ProgressSink {
     fmt::print("\n{}: model.pkt {} with {} packets, weights.tape {}; predicted {} a token; compiled in {}\n",
                out, bytes_text(result.model_bytes), result.packets, bytes_text(result.tape_bytes),
                format_ns(result.predicted_decode_ns), format_ns(seconds * 1e9));
+    fmt::print("{}\n", result.verified ? "plow_verify has accepted it (verify.json)"
+                                       : "NOT VERIFIED (--no-verify): plowrt runs it with --no-receipt only");
     fmt::print("Next: plowrt chat --assets {}\n", out);
   }
 
@@ -135,6 +138,7 @@ class Reporter : public ProgressSink {
            {"tape_bytes", s.tape_bytes},
            {"part", s.part},
            {"tuned_settings", s.settings},
+           {"unproved_rules", json::array(s.unproved_rules.begin(), s.unproved_rules.end())},
            {"declared_context", s.declared_context},
            {"max_context", s.max_context},
            {"max_slots", options_.max_slots},
@@ -158,6 +162,10 @@ class Reporter : public ProgressSink {
                              s.settings == 0 ? ""
                                              : fmt::format("; {} tuned setting{}", s.settings,
                                                            s.settings == 1 ? "" : "s")));
+    if (!s.unproved_rules.empty()) {
+      line("rules off", fmt::format("{} without a theorem: {}", s.unproved_rules.size(),
+                                    fmt::join(s.unproved_rules, ", ")));
+    }
     line("context", fmt::format("{} tokens of {} that the checkpoint declares, {} sequences at once",
                                 s.max_context, s.declared_context, options_.max_slots));
     line("memory", fmt::format("{}: weights {}, KV cache {} ({}), activations and the rest {}",

@@ -24,7 +24,7 @@ struct Arguments {
   std::string arch, kv_dtype = "bf16", weight_dtype;
   CompileOptions compile;
   std::vector<std::string> no_rewrite;
-  bool json = false, list_archs = false, list_gpus = false;
+  bool no_verify = false, json = false, list_archs = false, list_gpus = false;
   TuneSource source;
   TuneOptions tune;
   // explain and viz
@@ -103,6 +103,8 @@ void add_compile_options(CLI::App& app, Arguments& a) {
   app.add_option("--tunedb", a.source.file, "Where 'plowc tune' keeps what it measured [in the user's data]");
   app.add_flag("--no-tunedb", a.source.none, "Use the part as it ships and no tuned settings");
   app.add_flag("--force", a.compile.replace, "Replace a bundle that is there already");
+  app.add_flag("--no-verify", a.no_verify,
+               "Write a bundle that plow_verify has not seen; plowrt runs it with --no-receipt only");
   app.add_flag("--json", a.json, "Print events as JSON, one object a line");
   app.add_flag("--list-archs", a.list_archs, "List the instruction sets that plowc compiles for, and stop");
   app.add_flag("--list-gpus", a.list_gpus, "List the GPUs that plowc compiles for, and stop");
@@ -214,6 +216,7 @@ Result<int> run_compile(Arguments& a) {
       a.compile.disabled_rules.insert(a.compile.disabled_rules.end(), names.begin(), names.end());
     }
   }
+  if (!a.no_verify) a.compile.verifier = program_folder() / "plow_verify";
   PLOW_TRY(ChosenPlan chosen, choose_plan(a.source, a.compile.isa, a.compile.n_workers));
   a.compile.plan = std::move(chosen.plan);
   PLOW_TRY_STATUS(compile_command(a.compile, chosen.note, a.json));

@@ -1,6 +1,7 @@
 #include "plowrt/doctor.h"
 
 #include "base/text_table.h"
+#include "bundle/receipt.h"
 #include "console/bundle_dir.h"
 #include "console/host.h"
 #include "isa/x86_64/interpreter.h"
@@ -34,7 +35,7 @@ std::string interpreter_levels() {
 }
 
 // Prints every reason why the bundle would not run, and returns the first.
-Status check_bundle(const BundleDir& bundle, const HostFacts& host) {
+Status check_bundle(const std::filesystem::path& path, const BundleDir& bundle, const HostFacts& host) {
   const BundleHeader& header = bundle.file.header();
   const MemoryPlan plan = plan_memory(bundle.file, header.max_slots, header.max_context);
   line("bundle", fmt::format("{}: {} for {} workers, {} layers, context {}, {} slots",
@@ -45,6 +46,11 @@ Status check_bundle(const BundleDir& bundle, const HostFacts& host) {
     line("", error.message);
     if (status.ok()) status = std::move(error);
   };
+  if (Status receipt = check_receipt_of(path); receipt.ok()) {
+    line("receipt", "plow_verify has accepted it");
+  } else {
+    fail(receipt.error());
+  }
   const bool on_cpu = std::string_view(isa_vendor(header.isa)) == "cpu";
   if (!on_cpu) line("", "its workers and memory are a GPU's");
   if (on_cpu && header.n_workers > host.cores) {
@@ -85,7 +91,7 @@ Status doctor_command(const std::filesystem::path& path) {
   line("amd", describe_hsa_runtime());
   if (path.empty()) return {};
   PLOW_TRY(const BundleDir bundle, open_bundle_dir(path));
-  return check_bundle(bundle, host);
+  return check_bundle(path, bundle, host);
 }
 
 }  // namespace plow

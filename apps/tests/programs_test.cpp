@@ -35,8 +35,8 @@ std::vector<std::string> names_in(const fs::path& folder) {
 TEST(Programs, HelpTextsAreTheGoldenOnes) {
   for (const char* command :
        {"plowc --help", "plowc explain --help", "plowc viz --help", "plowrt --help", "plowrt chat --help",
-        "plowrt run --help", "plowrt bench --help", "plowrt bench decode --help", "plowrt plan --help",
-        "plowrt doctor --help", "plowrt disasm --help"}) {
+        "plowrt run --help", "plowrt serve --help", "plowrt ps --help", "plowrt bench --help",
+        "plowrt bench decode --help", "plowrt plan --help", "plowrt doctor --help", "plowrt disasm --help"}) {
     const ProgramResult result = run(command);
     EXPECT_EQ(result.exit_code, 0) << command;
     std::string name = command;
@@ -124,6 +124,44 @@ TEST(Compile, TheRewriterCanBeSwitchedOff) {
   ASSERT_EQ(run("plowc --no-rewrite DIR/tiny --max-ctx 64 --out DIR/as-it-is.plow").exit_code, 0);
   EXPECT_NE(read_file(fixture_folder() / "as-it-is.plow" / "model.pkt").find("\"rewrite\":false"),
             std::string::npos);
+}
+
+// ---- the receipt of plow_verify
+
+TEST(Receipt, IsMadeByDefaultAndAskedForByDefault) {
+  ASSERT_EQ(run("plowc DIR/tiny --max-ctx 64 --out DIR/verified.plow").exit_code, 0);
+  EXPECT_NE(read_file(fixture_folder() / "verified.plow" / "verify.json").find("\"accepted\":true"),
+            std::string::npos);
+  const ProgramResult written = run("plowc DIR/tiny --max-ctx 64 --out DIR/unverified.plow --no-verify");
+  ASSERT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_NE(written.out.find("NOT VERIFIED"), std::string::npos) << written.out;
+  EXPECT_FALSE(fs::exists(fixture_folder() / "unverified.plow" / "verify.json"));
+  EXPECT_EQ(read_file(fixture_folder() / "verified.plow" / "model.pkt"),
+            read_file(fixture_folder() / "unverified.plow" / "model.pkt"));
+  const std::string ask = "plowrt run --prompt hello --max-tokens 2 --temperature 0 --assets DIR/";
+  EXPECT_EQ(run(ask + "verified.plow").exit_code, 0);
+  EXPECT_EQ(run(ask + "unverified.plow").exit_code, 6);
+  EXPECT_EQ(run(ask + "unverified.plow --no-receipt").exit_code, 0);
+}
+
+TEST(Receipt, AVerifierThatIsNotThereStopsTheCompileBeforeItBegins) {
+  const fs::path alone = fixture_folder() / "alone";
+  fs::create_directory(alone);
+  fs::copy_file(PLOWC, alone / "plowc");
+  ProgramRun compile = parse_command("plowc DIR/tiny --max-ctx 64 --out DIR/alone/out.plow");
+  compile.arguments[0] = (alone / "plowc").string();
+  const ProgramResult refused = run_program(compile);
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_NE(refused.err.find("plow_verify belongs beside plowc"), std::string::npos) << refused.err;
+  EXPECT_EQ(names_in(alone), std::vector<std::string>{"plowc"});
+  compile.arguments.push_back("--no-verify");
+  EXPECT_EQ(run_program(compile).exit_code, 0);
+}
+
+TEST(Receipt, DoctorMissesIt) {
+  EXPECT_NE(run("plowrt doctor --assets DIR/tiny.plow").out.find("plow_verify has accepted it"),
+            std::string::npos);
+  EXPECT_EQ(run("plowrt doctor --assets DIR/no-receipt.plow").exit_code, 6);
 }
 
 // ---- a compile that is stopped

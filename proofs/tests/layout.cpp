@@ -1,6 +1,7 @@
-// Prints what the C++ compiler takes the layout of a bundle's records for, in the words of `plow_verify
-// --layout`.
+// Prints what the C++ compiler takes the layout of a bundle's records for, and the numbers that mean
+// something to a verifier, in the words of `plow_verify --layout`.
 #include "abi/header.h"
+#include "abi/step.h"
 
 #include <cstddef>
 #include <cstdio>
@@ -10,6 +11,47 @@ using namespace plow;
 #define SIZE(type) std::printf("%s %zu\n", #type, sizeof(type))
 #define FIELD(type, field) \
   std::printf("%s.%s %zu %zu\n", #type, #field, offsetof(type, field), sizeof(type::field))
+
+#define NUMBER(name) std::printf("%s = %d\n", #name, static_cast<int>(name))
+
+namespace {
+
+void print_numbers() {
+  NUMBER(kAbiVersion);
+  NUMBER(kNoTensor);
+  NUMBER(SectionKind::kPrograms);
+  NUMBER(SectionKind::kWorkers);
+  NUMBER(SectionKind::kPackets);
+  NUMBER(SectionKind::kWaits);
+  NUMBER(SectionKind::kSignals);
+  NUMBER(SectionKind::kTensors);
+  NUMBER(SectionKind::kKvGroups);
+  NUMBER(Space::kTape);
+  NUMBER(Space::kArena);
+  NUMBER(Space::kKv);
+  NUMBER(Space::kStep);
+  NUMBER(Band::kNone);
+  NUMBER(Band::kRow);
+  NUMBER(StepColumn::kSampled);
+  NUMBER(Rows::kFixed);
+  NUMBER(Rows::kTokens);
+  NUMBER(Rows::kSamples);
+  NUMBER(Layout::kRowMajor);
+  NUMBER(Layout::kRows16Pairs);
+  NUMBER(Layout::kKvBlocks);
+  NUMBER(Layout::kAtoms8x128);
+  NUMBER(Layout::kKvRows);
+  NUMBER(Op::kLeave);
+  NUMBER(Op::kClearBank);
+  NUMBER(Op::kAdvance);
+  std::printf("kBundleMagic = %llu\n", static_cast<unsigned long long>(kBundleMagic));
+  for (int n = 0; n < 16; ++n) std::printf("bytes of DType %d = %u\n", n, dtype_bytes(static_cast<DType>(n)));
+    // Operators, without leaves and protocol; those of rewriting are among them.
+#define PLOW_OP(number, Name, text) std::printf("operator %d = %s\n", number, #text);
+#include "abi/ops.def"
+}
+
+}  // namespace
 
 int main() {
   SIZE(BundleHeader);
@@ -21,6 +63,8 @@ int main() {
   SIZE(Signal);
   SIZE(TensorEntry);
   SIZE(KvGroup);
+  FIELD(BundleHeader, magic);
+  FIELD(BundleHeader, abi_version);
   FIELD(BundleHeader, n_workers);
   FIELD(BundleHeader, n_sections);
   FIELD(BundleHeader, file_bytes);
@@ -78,4 +122,5 @@ int main() {
   FIELD(TensorEntry, layout);
   FIELD(KvGroup, block_tokens);
   FIELD(KvGroup, block_bytes);
+  print_numbers();
 }

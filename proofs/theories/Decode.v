@@ -7,6 +7,8 @@ Import ListNotations.
 (* A field of a record: where it begins, how many bytes it has. Little-endian. *)
 Record field := Field { f_at : nat; f_bytes : nat }.
 
+Definition header_magic := Field 0 8.
+Definition header_abi_version := Field 8 4.
 Definition header_workers := Field 16 4.
 Definition header_n_sections := Field 20 4.
 Definition header_file_bytes := Field 24 8.
@@ -219,8 +221,11 @@ Definition decode_group (i : nat) : kv_group :=
   {| k_block_tokens := N.of_nat (get at_ group_block_tokens); k_block_bytes := get_wide at_ group_block_bytes |}.
 
 Definition header_size := 488.
+Definition magic : N := 0x31574f4c50574f4c.  (* kBundleMagic: "LOWPLOW1" *)
+Definition abi_version : nat := 1.            (* kAbiVersion *)
 Definition decode : option bundle :=
-  need ((header_size <=? file_bytes) && (get 0 header_n_sections =? 13) && (get_wide 0 header_file_bytes =? N.of_nat file_bytes)%N)
+  need ((header_size <=? file_bytes) && (get_wide 0 header_magic =? magic)%N && (get 0 header_abi_version =? abi_version) &&
+        (get 0 header_n_sections =? 13) && (get_wide 0 header_file_bytes =? N.of_nat file_bytes)%N)
   (let workers := get 0 header_workers in
    let n := section_elements kPrograms in
    need ((0 <? workers) && (0 <? n) &&

@@ -7,8 +7,10 @@
 #include <set>
 
 #include "bundle/predictions.h"
+#include "bundle/receipt.h"
 #include "compile/predict_programs.h"
 #include "compile/programs.h"
+#include "compile/run_verifier.h"
 #include "compile/text_files.h"
 #include "compile/write_tape.h"
 #include "isa/gpu/support.h"
@@ -17,6 +19,7 @@
 #include "packet/kv_plan.h"
 #include "rewrite/log.h"
 #include "rewrite/rewrite.h"
+#include "rewrite/rule.h"
 
 namespace plow {
 
@@ -48,6 +51,7 @@ Status check_options(const CompileOptions& options) {
   if (options.chunk_rows == 0 || options.chunk_rows > kMaxChunkRows) {
     return refuse(fmt::format("a step has 1 to {} rows, not {} (--chunk)", kMaxChunkRows, options.chunk_rows));
   }
+  if (!options.verifier.empty()) return check_verifier(options.verifier);
   return {};
 }
 
@@ -173,6 +177,7 @@ Result<CompileSummary> summarise(const Compiled& compiled, const BundleTables& t
   summary.max_context = compiled.max_context;
   summary.part = compiled.plan.part.name;
   summary.settings = compiled.plan.settings.size();
+  summary.unproved_rules = unproved_rules(rule_texts());
   summary.tape_bytes = compiled.tape.bytes;
   std::set<std::string> dtypes;
   for (const TapeTensor& tensor : compiled.tape.tensors) {
@@ -203,19 +208,18 @@ std::string weights_json(const CompileSummary& summary, const WrittenTape& tape)
   return json::serialize(root) + "\n";
 }
 
-// Which verifiers accepted what, bound to the bytes by their digest.
-std::string verify_json(const std::string& digest, const Compiled& compiled) {
-  json::object root;
-  root["model_pkt_xxh3"] = digest;
-  json::array checks;
-  checks.push_back("graph");
-  if (compiled.rewritten.log != kRewriterOff) checks.push_back("rewrite");
-  for (size_t p = 0; p < compiled.programs.size(); ++p) {
-    checks.push_back(json::string(fmt::format("program {}: tiles", p)));
-    checks.push_back(json::string(fmt::format("program {}: schedule", p)));
+// plow_verify reads the bytes that were written, and its receipt goes with them.
+Status write_receipt(const CompileOptions& options, std::span<const std::byte> model, const StagedDirectory& directory,
+                     ProgressSink& progress) {
+  progress.stage("verify", 0, 1);
+  PLOW_TRY(const std::string text, run_verifier(options.verifier, directory.path() / "model.pkt", [&] { return progress.cancelled(); }));
+  PLOW_TRY(const Receipt receipt, parse_receipt(text));
+  if (const Status status = check_receipt(receipt, model); !status.ok()) {
+    return status.error().at("this is a fault of plowc, and nothing was written (--no-verify writes such a bundle)");
   }
-  root["accepted"] = std::move(checks);
-  return json::serialize(root) + "\n";
+  PLOW_TRY_STATUS(directory.write_file("verify.json", text));
+  progress.stage("verify", 1, 1);
+  return {};
 }
 
 }  // namespace
@@ -250,21 +254,22 @@ Result<CompileResult> compile_model(const CompileOptions& options, ProgressSink&
 
   progress.stage("bundle", 0, 1);
   const std::vector<std::byte> model = serialise_bundle(tables);
-  const std::string digest = to_hex(xxh3_128(model));
   PLOW_TRY_STATUS(directory.write_file("model.pkt", model));
   PLOW_TRY_STATUS(directory.write_file("weights.json", weights_json(summary, tape)));
-  PLOW_TRY_STATUS(directory.write_file("verify.json", verify_json(digest, compiled)));
   if (auto reread = BundleFile::open(directory.path() / "model.pkt"); !reread.ok()) return reread.error();
+  progress.stage("bundle", 1, 1);
+  const bool verified = !options.verifier.empty();
+  if (verified) PLOW_TRY_STATUS(write_receipt(options, model, directory, progress));
   if (progress.cancelled()) return input_error("the compile was interrupted");
   PLOW_TRY_STATUS(directory.commit());
-  progress.stage("bundle", 1, 1);
 
   CompileResult result;
   for (const ProgramTables& program : tables.programs) result.packets += program.packets.size();
   result.tape_bytes = compiled.tape.bytes;
   result.model_bytes = model.size();
   result.predicted_decode_ns = compiled.programs[0].schedule.predicted_ns;
-  result.digest = digest;
+  result.digest = to_hex(xxh3_128(model));
+  result.verified = verified;
   return result;
 }
 

@@ -36,6 +36,7 @@ struct CompileOptions {
   std::string served_name;            // empty: the checkpoint's directory name
   std::vector<std::string> disabled_rules;  // of the rewriter
   bool rewrite = true;
+  std::filesystem::path verifier;  // plow_verify, whose receipt the bundle gets; empty: nothing is verified, and a runtime refuses the bundle
   // The part, and settings of which those that apply are used. Unset: default_plan(isa).
   std::optional<Plan> plan;
 };
@@ -53,6 +54,7 @@ struct CompileSummary {
   uint32_t max_context = 0;       // of the bundle
   std::string part;  // that times are predicted for
   size_t settings = 0;  // of the tuner that are used
+  std::vector<std::string> unproved_rules;  // of the rewriter: they have no theorem, and never fire
   MemoryPlan memory;              // at max_slots sequences of max_context
 };
 
@@ -70,9 +72,10 @@ struct CompileResult {
   uint64_t packets = 0, tape_bytes = 0, model_bytes = 0;
   double predicted_decode_ns = 0;
   std::string digest;  // of model.pkt
+  bool verified = false;
 };
 
-// Compiles and writes the bundle. Errors: by class, nothing half-written.
+// Compiles, verifies and writes the bundle. Errors: by class, nothing half-written.
 Result<CompileResult> compile_model(const CompileOptions& options, ProgressSink& progress);
 
 // The stages between graph and packets for one program, re-derivable from what a bundle holds (explain, viz and reschedule use it).

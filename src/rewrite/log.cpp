@@ -46,6 +46,7 @@ class LogReader {
     begin_line("firings");
     const auto n_firings = field<uint32_t>("count");
     for (uint32_t i = 0; i < n_firings && !failed(); ++i) read_firing();
+    check_end();
     if (!text_.empty()) fail();
     if (failed()) return *error_;
     return std::move(log_);
@@ -88,6 +89,7 @@ class LogReader {
     while (!failed() && !rest_.at_end()) {
       rest_.expect(" ");
       log_.disabled_rules.emplace_back(word());
+      if (find_rule(log_.disabled_rules.back()) == nullptr) fail();
     }
   }
 
@@ -114,6 +116,7 @@ class LogReader {
 
   // A heading and one line a node.
   void read_terms(uint32_t n_terms) {
+    check_end();
     const char* begin = text_.data();
     for (uint32_t i = 0; i <= n_terms && !failed(); ++i) {
       rest_ = {};

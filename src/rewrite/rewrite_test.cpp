@@ -146,9 +146,9 @@ TEST(RewriteGraph, LayersOfAnEightBillionModelSaturateAndGetCheaper) {
   EXPECT_EQ(log.parts.size(), 3u);
   EXPECT_EQ(log.parts[1].n_instances, 31u);
   for (const PartRecord& part : log.parts) EXPECT_EQ(part.stop, StopReason::kSaturated);
+  EXPECT_TRUE(log.parts[1].exact);
   EXPECT_LT(log.parts[1].after_ns, log.parts[1].before_ns);
   EXPECT_LT(log.parts[1].after_waits, log.parts[1].before_waits);
-  EXPECT_LE(log.parts[1].steps, SolveLimits{}.extraction.max_steps);  // the best within the limit
   EXPECT_LT(log.parts[2].after_ns, log.parts[2].before_ns);
   EXPECT_TRUE(check_rewrite_log(log, result.graph).ok());
 }
@@ -287,6 +287,15 @@ TEST(RewriteLogText, DamagedTextIsRefused) {
   EXPECT_GT(refused, tried / 2);
   EXPECT_FALSE(parse_rewrite_log("").ok());
   EXPECT_FALSE(parse_rewrite_log("rewrite log 2\n").ok());
+}
+
+TEST(RewriteLogText, TextAfterTheEndOfAnyLineIsRefused) {
+  const std::string text = rewritten(toy_graph({.layers = 1})).log;
+  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', end + 1)) {
+    std::string longer = text;
+    longer.insert(end, " 1");
+    EXPECT_FALSE(parse_rewrite_log(longer).ok()) << longer.substr(0, end + 2);
+  }
 }
 
 class ReplayTest : public testing::Test {

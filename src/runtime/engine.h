@@ -34,6 +34,7 @@ struct EngineOptions {
   uint64_t cache_positions = 0;
   bool pin = false;          // one processor a worker
   bool verify_tape = false;  // read all weights and compare their digest
+  bool require_receipt = true;  // refuse a bundle that plow_verify has not accepted
   bool random_weights = false;  // of a GPU: make weights there instead of reading the bundle's, for measuring
   // A wait inside a step that takes longer than this fails the step. Far above any wait of a healthy step on
   // a loaded machine.
@@ -76,7 +77,7 @@ Status check_sampling(const SamplingParams& params);
 
 class Engine {
  public:
-  // Maps DIRECTORY/model.pkt and DIRECTORY/weights.tape. Errors (kInput): a bundle that cannot be read, is
+  // Maps DIRECTORY/model.pkt and DIRECTORY/weights.tape. Errors (kVerification): no receipt, or of other bytes. Errors (kInput): a bundle that cannot be read, is
   // for another instruction set, has packets that this interpreter lacks a body for (named), or a tape of the
   // wrong size or digest; (kUsage) a number of threads other than the bundle's workers, slots or context
   // above the bundle's; (kDoesNotFit) no memory; (kDevice) an instruction set level that is not here.

@@ -4,6 +4,7 @@
 #include "isa/x86_64/geometry.h"
 #include "runtime/cpu_device.h"
 #include "runtime/cuda/cuda_driver.h"
+#include "bundle/receipt.h"
 #include "runtime/engine_state.h"
 #include "runtime/hsa/hsa_driver.h"
 #include "runtime/resident_device.h"
@@ -269,6 +270,7 @@ Result<Engine> Engine::create(BundleFile bundle, std::span<const std::byte> tape
 Result<Engine> Engine::load(const std::filesystem::path& directory, const EngineOptions& options) {
   auto state = std::make_unique<State>();
   PLOW_TRY(state->bundle, BundleFile::open(directory / "model.pkt"));
+  if (options.require_receipt) PLOW_TRY_STATUS(check_receipt_of(directory));
   if (!options.random_weights) {
     PLOW_TRY(state->tape_file, MappedFile::open(directory / "weights.tape"));
     state->tape = state->tape_file.bytes();

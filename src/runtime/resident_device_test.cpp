@@ -184,8 +184,12 @@ TYPED_TEST(ResidentDeviceWithWavesOn, SamplesAsTheReferenceDoes) {
   const SeededToy toy = gpu_toy<TypeParam>(options);
   Engine engine = engine_of<TypeParam>(toy);
   std::vector<SamplingParams> modes;
-  for (uint32_t i = 0; i < 20; ++i) {
+  std::vector<std::vector<uint32_t>> masks(30);
+  for (uint32_t i = 0; i < 30; ++i) {
     SamplingParams p = greedy_sampling();
+    for (uint32_t t = 0; t < options.shape.vocab; t += 32)
+      masks[i].push_back(0x9249'2492u >> (i % 5) | 1u << (i * 7 % 32));  // a third of the tokens
+    p.mask = i >= 16 ? masks[i].data() : nullptr;
     p.flags = i % 10 == 0 ? kSampleGreedy : 0u;
     p.temperature = 0.3f + 0.2f * static_cast<float>(i % 7);
     p.top_k = i % 3 == 0 ? 1 + i % 11 : 0;

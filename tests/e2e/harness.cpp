@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 
 namespace plow {
 
@@ -67,6 +68,7 @@ Batch next_batch(const Engine& engine, std::vector<Feed>& feeds, uint32_t chunk)
 TestBundle::TestBundle(CompileOptions options) {
   path_ = folder_.path() / "bundle";
   options.out = path_;
+  options.verifier = PLOW_VERIFY;
   Silent silent;
   must(compile_model(options, silent));
 }
@@ -75,6 +77,7 @@ Engine TestBundle::engine(IsaLevel isa) const {
   EngineOptions options;
   options.isa = isa;
   options.verify_tape = true;
+  options.require_receipt = std::string_view(PLOW_VERIFY) != "";
   return must(Engine::load(path_, options));
 }
 

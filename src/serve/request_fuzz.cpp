@@ -1,0 +1,58 @@
+// Arbitrary bytes as the body of every request. Beyond not crashing: what is accepted fits the context and
+// its ids lie in the vocabulary, and every error is JSON with a message.
+#include "base/check.h"
+#include "serve/answer_spec.h"
+#include "serve/service.h"
+#include "serve/testing/byte_model.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace {
+
+void check_error(const plow::ApiError& error) {
+  const auto body = boost::json::parse(plow::error_json(error));
+  PLOW_CHECK(!body.at("error").at("message").as_string().empty(), "an error without a message");
+}
+
+void check_spec(const plow::AnswerSpec& spec, const plow::ServedModel& model) {
+  PLOW_CHECK(!spec.prompts.empty() && spec.n >= 1, "nothing was asked for");
+  for (size_t i = 0; i < spec.prompts.size(); ++i) {
+    PLOW_CHECK(!spec.prompts[i].empty() && spec.max_tokens[i] >= 1, "an empty prompt or answer");
+    PLOW_CHECK(spec.prompts[i].size() + spec.max_tokens[i] <= model.context, "beyond the context");
+    for (const uint32_t id : spec.prompts[i]) PLOW_CHECK(id < model.vocab, "beyond the vocabulary");
+  }
+  for (const uint32_t id : spec.stop_ids) PLOW_CHECK(id < model.vocab, "beyond the vocabulary");
+  PLOW_CHECK(plow::check_sampling(spec.sampling).ok(), "sampling that the engine refuses");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const plow::ByteModel model;
+  boost::json::object body;
+  if (const auto error = plow::parse_body({reinterpret_cast<const char*>(data), size}, body)) {
+    check_error(*error);
+    return 0;
+  }
+  for (const auto parse : {plow::parse_chat, plow::parse_completion}) {
+    plow::AnswerSpec spec;
+    std::vector<std::string> unknown;
+    if (const auto error = parse(body, *model, spec, unknown)) {
+      check_error(*error);
+    } else {
+      check_spec(spec, *model);
+    }
+  }
+  for (const auto run : {plow::tokenize, plow::detokenize}) {
+    std::vector<std::string> unknown;
+    const auto result = run(body, *model, unknown);
+    if (const auto* error = std::get_if<plow::ApiError>(&result)) {
+      check_error(*error);
+    } else {
+      PLOW_CHECK(boost::json::parse(std::get<std::string>(result)).is_object(), "no object");
+    }
+  }
+  return 0;
+}
