@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""statements.py RULES... [--proved SOUND]: writes on standard output, in Coq, what each rewriting rule claims over the values of Values.v;
-with --proved, that each rule of which the file SOUND states a theorem is proved there, as its text claims it.
+"""statements.py RULES... [--proved SOUND | --table SOUND]: writes on standard output, in Coq, what each rewriting rule claims over the values
+of Values.v; with --proved, that each rule of which the file SOUND states a theorem is proved there, as its text claims it; with --table, these
+rules as OCaml, for the replay of plow_verify.
 
 The rules are src/rewrite/rules/*.def, the text that the rewriter itself compiles. A rule of which SOUND has no theorem is off in the
 rewriter (src/rewrite/proved_rules.cmake looks for the same lines), and is named here. A rule that is changed changes what its theorem
@@ -204,8 +205,23 @@ def rules_of(paths):
         yield from rules
 
 
+def theorems_of(sound):
+    return set(THEOREM.findall(pathlib.Path(sound).read_text(encoding="utf-8")))
+
+
+def print_table(paths, sound):
+    rules, theorems = list(rules_of(paths)), theorems_of(sound)
+    print("(* Made by statements.py: the rules by name, and left side, right side and conditions of those that are proved. *)")
+    print("let names = [" + "; ".join(f'"{rule[1]}"' for rule in rules) + "]")
+    print("let proved = [")
+    for _, name, *texts in rules:
+        if name in theorems:
+            print("  " + ", ".join(f'"{t}"' for t in [name, *map(joined, texts)]) + ";")
+    print("]")
+
+
 def print_proved(paths, sound):
-    theorems = set(THEOREM.findall(pathlib.Path(sound).read_text(encoding="utf-8")))
+    theorems = theorems_of(sound)
     names = [rule[1] for rule in rules_of(paths)]
     proved = [n for n in names if n in theorems]
     for name in names:
@@ -234,6 +250,8 @@ def main():
     arguments = sys.argv[1:]
     if "--proved" in arguments:
         print_proved(arguments[: arguments.index("--proved")], arguments[-1])
+    elif "--table" in arguments:
+        print_table(arguments[: arguments.index("--table")], arguments[-1])
     else:
         print_statements(arguments)
 

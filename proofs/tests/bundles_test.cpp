@@ -55,7 +55,7 @@ void expect_accepted(const fs::path& model_pkt, const std::string& what, TextTab
              (program.at("sample_row_tiles").at(1).as_int64() + 1);
   }
   table.add_row({what, std::to_string(packets), std::to_string(steps),
-                 fmt::format("{:.2f}", report.at("seconds").as_double()),
+                 fmt::format("{:.2f}", report.at("processor_seconds").as_double()),
                  std::to_string(report.at("memory_bytes").as_int64() / 1000000)});
 }
 
@@ -84,7 +84,7 @@ void check_target(const Checkpoint& checkpoint, const std::string& name, const T
                   table);
 }
 
-TextTable cost_table() { return TextTable({"bundle", ">packets", ">steps", ">seconds", ">MB"}); }
+TextTable cost_table() { return TextTable({"bundle", ">packets", ">steps", ">processor s", ">MB"}); }
 
 TEST(Bundles, OfTheTinyCheckpointsAreAccepted) {
   const auto models = folders_with(kBuild / "fixtures/tiny", "config.json");

@@ -307,7 +307,7 @@ TEST(ResidentDevice, ABundleForAnotherGpuIsRefusedWithBothNumbers) {
 TEST(ResidentDevice, ADeviceThatIsNamedIsNeverReplaced) {
   const SeededToy toy = gpu_toy();
   EngineOptions options;
-  for (const char* device : {"cpu", "cuda:", "cuda:x", "gpu"}) {
+  for (const char* device : {"cpu", "cuda:", "cuda:x", "hsa:0", "hsa:x", "gpu"}) {
     options.device = device;
     const auto engine = Engine::create(toy.open(), toy.tape, options);
     ASSERT_FALSE(engine.ok()) << device;

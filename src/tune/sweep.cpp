@@ -114,6 +114,7 @@ class Sweeper {
     PLOW_TRY(BundleFile file, BundleFile::from_bytes(serialise_bundle(tables)));
     EngineOptions engine;
     engine.isa = options_.level;
+    engine.pin = true;  // two workers on one processor would measure the scheduler
     engine.slots = std::min(bundle_.header().max_slots, kDecodeRows + 2);
     engine.context = std::min(bundle_.header().max_context, kContext + kPrefillRows);
     PLOW_TRY(variant.engine, Engine::create(std::move(file), tape_.bytes(), engine));

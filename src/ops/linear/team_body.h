@@ -109,6 +109,7 @@ PLOW_DEVICE void linear_part(const unsigned char* matrix, const AtomShape& shape
 template <class B, class W, int R>
 PLOW_DEVICE void linear_rows(const BodyContext& ctx, const Packet& packet, uint32_t row, uint32_t n_rows,
                              uint32_t begin, uint32_t end) {
+  static_assert(B::kLanes % 32 == 0, "thirty-two lanes take a tile");
   const TensorEntry &in = operand(ctx, packet, 0), &weights = operand(ctx, packet, 1),
                     &out = operand(ctx, packet, 2);
   const unsigned char* matrix = ctx.device->tape + weights.offset;
