@@ -138,6 +138,7 @@ class Reporter : public ProgressSink {
            {"tape_bytes", s.tape_bytes},
            {"part", s.part},
            {"tuned_settings", s.settings},
+           {"unproved_rules", json::array(s.unproved_rules.begin(), s.unproved_rules.end())},
            {"declared_context", s.declared_context},
            {"max_context", s.max_context},
            {"max_slots", options_.max_slots},
@@ -161,6 +162,10 @@ class Reporter : public ProgressSink {
                              s.settings == 0 ? ""
                                              : fmt::format("; {} tuned setting{}", s.settings,
                                                            s.settings == 1 ? "" : "s")));
+    if (!s.unproved_rules.empty()) {
+      line("rules off", fmt::format("{} without a theorem: {}", s.unproved_rules.size(),
+                                    fmt::join(s.unproved_rules, ", ")));
+    }
     line("context", fmt::format("{} tokens of {} that the checkpoint declares, {} sequences at once",
                                 s.max_context, s.declared_context, options_.max_slots));
     line("memory", fmt::format("{}: weights {}, KV cache {} ({}), activations and the rest {}",

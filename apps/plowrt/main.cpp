@@ -47,7 +47,7 @@ CLI::Option* add_assets(CLI::App* command, Arguments& a) {
 
 void add_engine_options(CLI::App* command, Arguments& a) {
   add_assets(command, a)->required();
-  command->add_option("--device", a.engine.device, "cpu or cuda:N [what the bundle was compiled for]");
+  command->add_option("--device", a.engine.device, "cpu, cuda:N or hsa:N [what the bundle was compiled for]");
   command
       ->add_option("--threads", a.engine.threads,
                    "Threads that run packets [the bundle's workers; another number is refused]")

@@ -52,7 +52,9 @@ ServedModel served(Model& model, const std::string& name, const MemoryPlan& plan
                      model.engine.vocab(),
                      model.engine.n_slots(),
                      memory_parts(plan),
-                     local_time};
+                     local_time,
+                     tool_dialect_of(model.template_source),
+                     model.template_source.find("</think>") != std::string::npos};
   return served;
 }
 

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -22,8 +24,10 @@ using namespace std::chrono_literals;
 // The program as a process of its own, from its ready line to its end.
 class ServerProcess {
  public:
-  explicit ServerProcess(const std::string& options = {}, const std::string& key = {}) {
-    ProgramRun run = parse_command("plowrt serve --assets DIR/tiny.plow --port 0 " + options);
+  explicit ServerProcess(const std::string& options = {}, const std::string& key = {},
+                         const std::string& bundle = "tiny.plow") {
+    const std::string port = options.find("--port") == std::string::npos ? " --port 0 " : " ";
+    ProgramRun run = parse_command("plowrt serve --assets DIR/" + bundle + port + options);
     std::vector<char*> arguments;
     for (std::string& argument : run.arguments) arguments.push_back(argument.data());
     arguments.push_back(nullptr);
@@ -393,6 +397,105 @@ TEST(Serve, AClientThatReadsLateGetsAllOfItsAnswer) {
   EXPECT_GT(response.body.size(), size_t{1} << 20) << "not more than the buffers hold";
   EXPECT_TRUE(response.whole && streamed.done);
   EXPECT_EQ(streamed.finishes, 40);
+}
+
+// The model is random, so only the mask can make this so.
+TEST(Serve, AStructuredAnswerIsWhatWasAskedFor) {
+  ServerProcess server;
+  const auto answer = [&](int seed, const std::string& rest) {
+    const std::string sampling = R"(,"temperature":1.5,"seed":)" + std::to_string(seed);
+    const ClientResponse response = server.post("/v1/chat/completions", chat_body("Hi", sampling + rest));
+    EXPECT_EQ(response.status, 200) << response.body;
+    const json::value choice = json::parse(response.body).at("choices").at(0);
+    EXPECT_EQ(choice.at("finish_reason"), "stop") << response.body;
+    return std::string(choice.at("message").at("content").as_string());
+  };
+  const std::string schema =
+      R"({"type":"object","properties":{"a":{"enum":["x","yy"]},"n":{"type":"integer","minimum":-9,"maximum":99},
+          "l":{"type":"array","items":{"type":"boolean"},"maxItems":2}},"required":["a","n"],"additionalProperties":false})";
+  for (int seed = 0; seed < 8; ++seed) {
+    const std::string text =
+        answer(seed, R"(,"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":)" +
+                         schema + "}}");
+    const json::value value = json::parse(text);
+    EXPECT_TRUE(value.at("a") == "x" || value.at("a") == "yy") << text;
+    EXPECT_LE(std::abs(value.at("n").to_number<int>()), 99) << text;
+    const std::string choice = answer(seed, R"(,"structured_outputs":{"choice":["yes","no"]})");
+    EXPECT_TRUE(choice == "yes" || choice == "no") << choice;
+    const std::string digits = answer(seed, R"(,"guided_regex":"[0-9]{3}-[a-f]")");
+    EXPECT_EQ(digits.size(), 5u);
+    EXPECT_EQ(digits[3], '-');
+  }
+}
+
+TEST(Serve, AStructureThatIsNoneIsRefusedAtOnceAndNeighboursDoNotNotice) {
+  ServerProcess server;
+  const std::string fine = chat_body("Hello", R"(,"stream":true,"temperature":1,"seed":3,"max_tokens":40)");
+  const std::string alone = stream_alone(server, fine).text;
+  HttpClient neighbour(server.port());
+  neighbour.post("/v1/chat/completions", fine);
+  const std::string many =
+      R"(,"grammar":"root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"d\"","temperature":0)";
+  for (const std::string& bad :
+       {std::string(R"(,"guided_regex":"[")"),
+        std::string(R"(,"guided_regex":"((a{1000}){1000}){1000}(b{99999}){2}b{99999}")"),
+        std::string(R"(,"guided_json":{"type":"thing"})"), std::string(R"(,"guided_json":{"$ref":"#"})")}) {
+    const ClientResponse response = server.post("/v1/chat/completions", chat_body("Hi", bad));
+    EXPECT_EQ(response.status, 400) << bad;
+    EXPECT_NE(json::parse(response.body).at("error").at("param"), json::value()) << response.body;
+  }
+  // A grammar that is read in more and more ways fails its own answer, if it fails at all.
+  EXPECT_NE(server.post("/v1/chat/completions", chat_body("Hi", many)).status, 0);
+  EXPECT_EQ(read_events(neighbour.read().body).text, alone);
+  EXPECT_EQ(server.get("/readyz").status, 200);
+}
+
+TEST(Serve, AStreamThatIsCancelledLeavesTheOthersAsTheyAre) {
+  ServerProcess server;
+  const std::string body =
+      chat_body("Hello", R"(,"stream":true,"temperature":1,"seed":5,"ignore_eos":true,"max_tokens":60)");
+  const std::string alone = stream_alone(server, body).text;
+  for (int round = 0; round < 5; ++round) {
+    HttpClient leaves(server.port()), stays(server.port());
+    leaves.post("/v1/chat/completions", body);
+    stays.post("/v1/chat/completions", body);
+    ClientResponse begun = leaves.read(true);
+    for (int chunk = 0; chunk <= round; ++chunk) leaves.read_chunk(begun);
+    leaves.drop();
+    EXPECT_EQ(read_events(stays.read().body).text, alone) << round;
+  }
+  EXPECT_EQ(server.idle_status().at("running"), 0);
+}
+
+TEST(Serve, AKilledServerServesAgainWithTheSameAnswers) {
+  const std::string body = chat_body("Hello", R"(,"temperature":1,"seed":11,"max_tokens":30)");
+  std::string first;
+  uint16_t port = 0;
+  {
+    ServerProcess server;
+    port = server.port();
+    first = json::serialize(json::parse(server.post("/v1/chat/completions", body).body).at("choices"));
+    HttpClient open(port);
+    open.post("/v1/chat/completions", chat_body("Hello", R"(,"stream":true,"ignore_eos":true,"n":20)"));
+    EXPECT_EQ(open.read(true).status, 200);
+    server.signal(SIGKILL);
+    EXPECT_EQ(server.wait(), 128 + SIGKILL);
+  }
+  ServerProcess again("--port " + std::to_string(port));  // the same port, at once
+  EXPECT_EQ(again.port(), port);
+  EXPECT_EQ(json::serialize(json::parse(again.post("/v1/chat/completions", body).body).at("choices")), first);
+}
+
+TEST(Serve, ABundleThatVanishesWhileItIsServedIsNotMissed) {
+  std::filesystem::copy(fixture_folder() / "tiny.plow", fixture_folder() / "vanishes.plow");
+  ServerProcess server("", "", "vanishes.plow");
+  const std::string body = chat_body("Hello", R"(,"max_tokens":20)");
+  const json::value before = json::parse(server.post("/v1/chat/completions", body).body).at("choices");
+  std::filesystem::remove_all(fixture_folder() / "vanishes.plow");
+  EXPECT_EQ(json::parse(server.post("/v1/chat/completions", body).body).at("choices"), before);
+  const ProgramResult second = run_program(parse_command("plowrt serve --assets DIR/vanishes.plow --port 0"));
+  EXPECT_EQ(second.exit_code, 3);
+  EXPECT_NE(second.err.find("vanishes.plow"), std::string::npos) << second.err;
 }
 
 TEST(Serve, AKeyIsAskedForAndNotLogged) {

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""statements.py RULES... [--named]: writes on standard output, in Coq, what each rewriting rule claims over the values of Values.v;
-with --named, that Sound.v has a theorem of that name for each.
+"""statements.py RULES... [--proved SOUND | --table SOUND]: writes on standard output, in Coq, what each rewriting rule claims over the values
+of Values.v; with --proved, that each rule of which the file SOUND states a theorem is proved there, as its text claims it; with --table, these
+rules as OCaml, for the replay of plow_verify.
 
-The rules are src/rewrite/rules/*.def, the text that the rewriter itself compiles. A rule that is added or changed changes what has to
-be proved (Sound.v), and the tree does not build until it is.
+The rules are src/rewrite/rules/*.def, the text that the rewriter itself compiles. A rule of which SOUND has no theorem is off in the
+rewriter (src/rewrite/proved_rules.cmake looks for the same lines), and is named here. A rule that is changed changes what its theorem
+has to say, and the tree does not build until that is proved.
 """
+import pathlib
 import re
 import sys
 
@@ -42,6 +45,14 @@ ALIKE = {"add", "glu"}
 COQ_SORTS = {"V": "value A", "S": "cache A", "I": "nat -> nat", "N": "nat", "R": "number A"}
 
 
+# As src/rewrite/proved_rules.cmake looks for them.
+THEOREM = re.compile(r"^Theorem ([a-z0-9_]+) : says_[a-z0-9_]+ A\.", re.M)
+
+
+class NoMeaning(Exception):
+    """A rule says something that Values.v or this file knows nothing of."""
+
+
 class Reader:
     """A pattern: name[attribute=...](...), a variable, or a number."""
 
@@ -55,7 +66,7 @@ class Reader:
     def take(self, token=None):
         found = self.peek()
         if token is not None and found != token:
-            raise SystemExit(f"statements.py: '{token}' expected, found '{found}' in {' '.join(self.tokens)}")
+            raise NoMeaning(f"'{token}' expected, found '{found}' in {' '.join(self.tokens)}")
         self.at += 1
         return found
 
@@ -100,7 +111,7 @@ class Statement:
 
     def variable(self, name, sort):
         if self.variables.setdefault(name, sort) != sort:
-            raise SystemExit(f"statements.py: {name} is both {self.variables[name]} and {sort}")
+            raise NoMeaning(f"{name} is both {self.variables[name]} and {sort}")
         return f"v_{name}"
 
     def choose(self, call, sort, premise):
@@ -116,6 +127,8 @@ class Statement:
         name, _, inputs = term
         if inputs is None:
             if name.isdigit():
+                if sort == "R" and name not in ("0", "1"):
+                    raise NoMeaning(f"the number {name} has no meaning yet: give it one")
                 return name if sort == "N" else {"0": "(zero A)", "1": "(one A)"}[name]
             return self.variable(name, sort)
         if name == "cols":
@@ -131,7 +144,7 @@ class Statement:
         if name == "over_square":
             a, b = self.number(inputs[0], "R"), self.number(inputs[1], "R")
             return self.choose(term, "R", f"mul A (mul A {b} {b}) @ = {a}")
-        raise SystemExit(f"statements.py: the function '{name}' has no meaning yet: give it one")
+        raise NoMeaning(f"the function '{name}' has no meaning yet: give it one")
 
     def value(self, term, sort):
         name, attributes, inputs = term
@@ -140,10 +153,10 @@ class Statement:
         if name == "plus":
             return f"(fun_plus A {self.value(inputs[0], 'V')} {self.number(inputs[1], 'R')})"
         if name not in OPERATORS:
-            raise SystemExit(f"statements.py: the operator '{name}' has no meaning in Values.v: give it one")
+            raise NoMeaning(f"the operator '{name}' has no meaning in Values.v: give it one")
         names, sorts, result = OPERATORS[name]
         if result != sort or sorted(attributes) != sorted(n for n, _ in names) or len(inputs) != len(sorts):
-            raise SystemExit(f"statements.py: '{name}' with other attributes or inputs than Values.v has")
+            raise NoMeaning(f"'{name}' with other attributes or inputs than Values.v has")
         values = [self.value(i, s) for i, s in zip(inputs, sorts)]
         if name in ALIKE and self.typed:
             self.premises.append(f"alike A {values[0]} {values[1]}")
@@ -160,7 +173,7 @@ class Statement:
             return f"positive A {self.number(inputs[0], 'R')}"
         if name in ("nonzero", "stored_f32", "power_of_two"):
             return None  # of rounding and of what is worth while; over the reals the rule holds without
-        raise SystemExit(f"statements.py: the condition '{name}' has no meaning yet: give it one")
+        raise NoMeaning(f"the condition '{name}' has no meaning yet: give it one")
 
 
 def joined(literals):
@@ -170,6 +183,8 @@ def joined(literals):
 def statement_of(left, right, conditions):
     s = Statement()
     a, b = Reader(left).term(), Reader(right).term()
+    if a[0] not in OPERATORS:
+        raise NoMeaning(f"the operator '{a[0]}' has no meaning in Values.v: give it one")
     sort = OPERATORS[a[0]][2]
     first = s.value(a, sort)
     s.typed = False
@@ -190,24 +205,56 @@ def rules_of(paths):
         yield from rules
 
 
-def print_named(paths):
+def theorems_of(sound):
+    return set(THEOREM.findall(pathlib.Path(sound).read_text(encoding="utf-8")))
+
+
+def print_table(paths, sound):
+    rules, theorems = list(rules_of(paths)), theorems_of(sound)
+    print("(* Made by statements.py: the rules by name, and left side, right side and conditions of those that are proved. *)")
+    print("let names = [" + "; ".join(f'"{rule[1]}"' for rule in rules) + "]")
+    print("let proved = [")
+    for _, name, *texts in rules:
+        if name in theorems:
+            print("  " + ", ".join(f'"{t}"' for t in [name, *map(joined, texts)]) + ";")
+    print("]")
+
+
+def print_proved(paths, sound):
+    theorems = theorems_of(sound)
     names = [rule[1] for rule in rules_of(paths)]
-    print("(* Made by statements.py from src/rewrite/rules/*.def. *)")
+    proved = [n for n in names if n in theorems]
+    for name in names:
+        if name not in theorems:
+            print(f"statements.py: the rule {name} has no theorem and is off", file=sys.stderr)
+    print("(* Made by statements.py from src/rewrite/rules/*.def and Sound.v. *)")
     print("From Plow Require Import Values Statements Sound.\n")
-    proof = "".join(f"(conj (Sound.{n} A)\n   " for n in names[:-1]) + f"(Sound.{names[-1]} A)" + ")" * (len(names) - 1)
-    print(f"Theorem every_rule_holds : forall A, every_rule A.\nProof. intro A. exact\n  {proof}.\nQed.")
+    print("Definition every_proved_rule (A : numbers) : Prop :=\n  " + " /\\\n  ".join(f"says_{n} A" for n in proved) + ".\n")
+    proof = "".join(f"(conj (Sound.{n} A)\n   " for n in proved[:-1]) + f"(Sound.{proved[-1]} A)" + ")" * (len(proved) - 1)
+    print(f"Theorem every_rule_holds : forall A, every_proved_rule A.\nProof. intro A. exact\n  {proof}.\nQed.")
+
+
+def print_statements(paths):
+    print("(* Made by statements.py from src/rewrite/rules/*.def. *)")
+    print("From Plow Require Import Values.\n\nSection Statements.\nVariable A : numbers.\n")
+    for _, name, left, right, conditions in rules_of(paths):
+        try:
+            claim = statement_of(joined(left), joined(right), joined(conditions))
+            print(f"Definition says_{name} : Prop :=\n{claim}.\n")
+        except NoMeaning as problem:
+            print(f"statements.py: the rule {name} has no statement: {problem}", file=sys.stderr)
+    print("End Statements.")
 
 
 def main():
-    if sys.argv[-1] == "--named":
-        return print_named(sys.argv[1:-1])
-    print("(* Made by statements.py from src/rewrite/rules/*.def. *)")
-    print("From Plow Require Import Values.\n\nSection Statements.\nVariable A : numbers.\n")
-    names = []
-    for _, name, left, right, conditions in rules_of(sys.argv[1:]):
-        print(f"Definition says_{name} : Prop :=\n{statement_of(joined(left), joined(right), joined(conditions))}.\n")
-        names.append(name)
-    print("Definition every_rule : Prop :=\n  " + " /\\\n  ".join(f"says_{n}" for n in names) + ".\n\nEnd Statements.")
+    arguments = sys.argv[1:]
+    if "--proved" in arguments:
+        print_proved(arguments[: arguments.index("--proved")], arguments[-1])
+    elif "--table" in arguments:
+        print_table(arguments[: arguments.index("--table")], arguments[-1])
+    else:
+        print_statements(arguments)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,5 @@
 (* What the theorems rest on, all at once; compared with Assumptions.golden. *)
-From Plow Require Import Theorems EveryRule.
+From Plow Require Import Theorems EveryRule Encode Cache Cost.
 Definition every_theorem :=
   (@every_rule_holds,
    @accepted_never_deadlocks,
@@ -11,5 +11,11 @@ Definition every_theorem :=
    @accepted_steps_end,
    @accepted_goes_on_for_ever,
    @accepted_elements_made_once,
-   @accepted_regions_in_bounds).
+   @accepted_regions_in_bounds,
+   @decoder_reads_what_was_written,
+   @tables_give_own_cells,
+   @rows_read_their_own,
+   @cost_monotone,
+   @part_costs_no_more,
+   @bound_is_a_bound).
 Print Assumptions every_theorem.

@@ -24,5 +24,5 @@ Extract Inlined Constant N.to_nat => "Big_int_Z.int_of_big_int".
 Extraction "plow.ml" verify decode check_program tables_ok check_step step_code step_tiles tensors_of most_tiles
   check_counter check_worker check_instr check_end signal_map check_tensor check_pair touch_map packet_ok tensor_ok
   regions_of unit_of footprint kind_of arity
-  magic abi_version absent kPrograms kWorkers kPackets kWaits kSignals kTensors kGroups
+  magic abi_version absent kPrograms kWorkers kPackets kWaits kSignals kTensors kGroups section_ok section_start section_elements
   decode_space decode_element decode_band op_leave op_clear op_advance sampled_column column_unit.

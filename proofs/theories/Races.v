@@ -136,17 +136,19 @@ Variable tiles : nat -> nat.       (* by kind, in this step *)
 Variable uses : nat -> list (nat * (nat * nat)).
 Variable floor : nat -> nat -> nat.
 
-Definition beforeb (w p v q : nat) : bool := p <? reached (c_know cert) v q w.
+(* The instruction at (v, q) is done before (w, p) begins, of which `know` is what is known there. *)
+Definition is_before (know : nat -> nat) (v q w p : nat) : bool := q <? (if v =? w then p else know v).
 
 Definition tile_kind (t : tensor) : nat := match t_space t with Cache => 1 | _ => t_kind t end.
 Definition of_tile (r : nat) (x : touch) : bool := match a_rows (snd x) with Some r' => r' =? r | None => false end.
 Definition writes_it (x : touch) : bool := a_writes (snd x).
 Definition reads_it (x : touch) : bool := negb (a_writes (snd x)).
 
+Definition follows (know : nat -> nat) (w p : nat) (a : access) (writes : list touch) : bool :=
+  forallb (fun y => match y with (v, q, b) => negb (rows_meet a b && columns_meet a b) || is_before know v q w p end) writes.
 Definition read_after_writes (writes : list touch) (x : touch) : bool :=
   match x with (w, p, a) =>
-    forallb (fun y => match y with (v, q, b) => negb (rows_meet a b && columns_meet a b) || beforeb v q w p end) writes &&
-    (a_end a <=? t_cols (tensors (a_tensor a)))
+    follows (c_clock cert (c_segment cert w p)) w p a writes && (a_end a <=? t_cols (tensors (a_tensor a)))
   end.
 
 (* The accesses of one row tile: written once, and read after that. *)
@@ -164,8 +166,10 @@ Definition check_output (t : nat) (l : list touch) : bool :=
 
 Definition used_by (t : nat) (x : touch) : bool :=
   match x with (w, p, _) => existsb (fun u => (fst u =? w) && (fst (snd u) <=? p) && (p <=? snd (snd u))) (uses t) end.
+Definition floor_below (know : nat -> nat) (t v f : nat) : bool :=
+  all_below (fun w => floor t w <=? (if w =? v then f else know w)) workers.
 Definition floor_ok (t : nat) : bool :=
-  forallb (fun v => all_below (fun w => floor t w <=? reached (c_know cert) (fst v) (fst (snd v)) w) workers) (uses t).
+  forallb (fun v => floor_below (c_clock cert (c_segment cert (fst v) (fst (snd v)))) t (fst v) (fst (snd v))) (uses t).
 
 Definition check_tensor (t : nat) (l : list touch) : bool :=
   if is_output (tensors t) then check_output t l && forallb (used_by t) l && floor_ok t else forallb reads_it l.
@@ -210,10 +214,10 @@ Proof.
   cbn in U, U'. rewrite !andb_true_iff in U, U'. destruct U as [[U1 U2] U3], U' as [[U1' U2'] U3'].
   apply Nat.eqb_eq in U1, U1'. apply Nat.leb_le in U2, U3, U2', U3'. subst w' v'.
   unfold all_before in H. rewrite forallb_forall in H. specialize (H _ J). cbn in H. apply Nat.ltb_lt in H.
-  unfold floor_ok in Fl. rewrite forallb_forall in Fl. specialize (Fl _ J'). cbn in Fl.
-  pose proof (all_below_sound _ _ Fl w W) as Fl'. cbn in Fl'. apply Nat.leb_le in Fl'. unfold before. unfold reached in *.
+  unfold floor_ok in Fl. rewrite forallb_forall in Fl. specialize (Fl _ J'). cbn [fst snd] in Fl.
+  pose proof (all_below_sound _ _ Fl w W) as Fl'. cbn beta in Fl'. apply Nat.leb_le in Fl'. unfold before. unfold reached in *.
   destruct (w =? v) eqn:Q; [apply Nat.eqb_eq in Q; contradiction|].
-  pose proof (knowledge_grows work workers lines cert c synced v w f' q V W N U2' Sz). lia.
+  pose proof (knowledge_grows work workers lines cert c synced v w f' q V W N U2' Sz). unfold c_know in *. lia.
 Qed.
 
 (* Who makes an element, and that nobody else does. *)
@@ -251,8 +255,9 @@ Proof.
   assert (I' : In (w, p, a) (filter reads_it (touches_of c t))) by (apply filter_In; split; [exact I|unfold reads_it; cbn; now rewrite Ra]).
   assert (J' : In (v, q, b) (filter writes_it (touches_of c t))) by (apply filter_In; split; [exact J|exact Wb]).
   assert (Found : forall ws, In (v, q, b) ws -> read_after_writes ws (w, p, a) = true -> before (c_know cert) v q w p).
-  { intros ws Jw R. unfold read_after_writes in R. apply andb_true_iff in R. destruct R as [R _]. rewrite forallb_forall in R.
-    specialize (R _ Jw). cbn in R. rewrite Rm, Cm in R. cbn in R. now apply Nat.ltb_lt in R. }
+  { intros ws Jw R. unfold read_after_writes in R. apply andb_true_iff in R. destruct R as [R _]. unfold follows in R.
+    rewrite forallb_forall in R. specialize (R _ Jw). cbn beta iota in R. rewrite Rm, Cm in R. cbn [andb negb orb] in R.
+    unfold is_before in R. now apply Nat.ltb_lt in R. }
   rewrite forallb_forall in K3. specialize (K3 _ I'). cbn [snd] in K3.
   destruct (a_rows a) as [r|] eqn:Ea; [|exact (Found _ J' K3)].
   apply Nat.ltb_lt in K3. pose proof (all_below_sound _ _ K1 r K3) as T. cbn beta in T. unfold check_tile in T.

@@ -88,12 +88,22 @@ Variable cert : certificate.
 (* What worker u is known to have done when worker v has given the signal at place q. *)
 Definition told (v q u : nat) : nat := if v =? u then S q else c_know cert v q u.
 
+(* The signals of a counter, each with what its giver knows there: clocks are looked up once, not for each worker. *)
+Definition givers (l : list (nat * nat)) : list (nat * nat * (nat -> nat)) :=
+  map (fun vq => (vq, c_clock cert (c_segment cert (fst vq) (snd vq)))) l.
+Definition tells (u : nat) (x : nat * nat * (nat -> nat)) : nat := if fst (fst x) =? u then S (snd (fst x)) else snd x u.
+Definition check_full (full : nat -> nat) (l : list (nat * nat * (nat -> nat))) : bool :=
+  all_below (fun u => existsb (fun x => full u <=? tells u x) l) workers.
+
 Definition check_counter (k : nat) (l : list (nat * nat)) : bool :=
   (k <? lines) && (length l =? c_total cert k) &&
-  forallb (fun vq => c_rank cert (fst vq) (snd vq) <=? c_top cert k) l &&
-  all_below (fun u => existsb (fun vq => c_full cert k u <=? told (fst vq) (snd vq) u) l) workers.
+  forallb (fun vq => c_rank cert (fst vq) (snd vq) <=? c_top cert k) l && check_full (c_full cert k) (givers l).
 
 Definition keeps (w p : nat) : bool := c_segment cert w (S p) =? c_segment cert w p.
+
+(* What worker w knows after a wait is what it knew, or what the full counter says. *)
+Definition check_learnt (w : nat) (was is full : nat -> nat) : bool :=
+  all_below (fun u => (u =? w) || (is u =? was u) || (was u <=? is u) && (is u <=? full u)) workers.
 
 Definition check_instr (m : M.t (list (nat * nat))) (w p : nat) (i : instr body) : bool :=
   (c_rank cert w p <=? c_rank cert w (S p)) &&
@@ -102,8 +112,8 @@ Definition check_instr (m : M.t (list (nat * nat))) (w p : nat) (i : instr body)
       match M.find k m with
       | None => (n =? 0) && keeps w p
       | Some _ =>
-          (n =? c_total cert k) && (c_top cert k <? c_rank cert w p) && (keeps w p || all_below (fun u => (u =? w) || (c_know cert w (S p) u =? c_know cert w p u)
-                              || (c_know cert w p u <=? c_know cert w (S p) u) && (c_know cert w (S p) u <=? c_full cert k u)) workers)
+          (n =? c_total cert k) && (c_top cert k <? c_rank cert w p) && (keeps w p ||
+            check_learnt w (c_clock cert (c_segment cert w p)) (c_clock cert (c_segment cert w (S p))) (c_full cert k))
       end
   | Advance => (w =? c_end_worker cert) && (p =? c_end_place cert) && keeps w p
   | _ => keeps w p
@@ -180,14 +190,15 @@ Proof.
       * rewrite !andb_true_iff in X. destruct X as [_ X]. apply orb_true_iff in X. destruct X as [X|X]; [left; now apply Kept|].
         pose proof (all_below_sound _ _ X u U) as Y. cbn in Y.
         rewrite !orb_true_iff, andb_true_iff in Y.
-        destruct Y as [[Y|Y]|[_ Y]]; [apply Nat.eqb_eq in Y; contradiction|apply Nat.eqb_eq in Y; left; lia|].
+        destruct Y as [[Y|Y]|[_ Y]]; [apply Nat.eqb_eq in Y; contradiction|apply Nat.eqb_eq in Y; left; unfold c_know; lia|].
         apply Nat.leb_le in Y.
         (* the counter's knowledge comes from one of its signals *)
         pose proof HC as HC'. unfold all_lists in HC'. rewrite forallb_forall in HC'.
         pose proof Fd as Fd'. apply M.find_2, M.elements_1, InA_alt in Fd'. destruct Fd' as ((k', l') & E & I).
         destruct E as [E1' E2']. cbn in E1', E2'. subst. specialize (HC' _ I). cbn in HC'. unfold check_counter in HC'.
         rewrite !andb_true_iff in HC'. destruct HC' as [_ Z]. pose proof (all_below_sound _ _ Z u U) as Z'. cbn in Z'.
-        apply existsb_exists in Z'. destruct Z' as ((v, q) & I' & Z'). apply Nat.leb_le in Z'. cbn in Z'.
+        apply existsb_exists in Z'. destruct Z' as (z & I' & Z'). apply in_map_iff in I'. destruct I' as ((v, q) & <- & I').
+        apply Nat.leb_le in Z'. unfold tells in Z'. cbn [fst snd] in Z'.
         right. exists k', n, v, q. split; [reflexivity|]. split; [unfold signals_of, get; now rewrite Fd|].
         etransitivity; [exact Y|]. exact Z'.
       * rewrite andb_true_iff in X. destruct X as [_ X]. left. now apply Kept.
@@ -233,7 +244,7 @@ Proof.
   - destruct (M.find k (signal_map c)); rewrite !andb_true_iff in Y; [|now apply K].
     destruct Y as [_ Y]. apply orb_true_iff in Y. destruct Y as [Y|Y]; [now apply K|].
     pose proof (all_below_sound _ _ Y u U) as Z. cbn in Z. rewrite !orb_true_iff, andb_true_iff in Z.
-    destruct Z as [[Z|Z]|[Z _]]; [apply Nat.eqb_eq in Z; contradiction|apply Nat.eqb_eq in Z; lia|now apply Nat.leb_le].
+    destruct Z as [[Z|Z]|[Z _]]; [apply Nat.eqb_eq in Z; contradiction|apply Nat.eqb_eq in Z; unfold c_know; lia|now apply Nat.leb_le].
   - rewrite !andb_true_iff in Y. now apply K.
 Qed.
 

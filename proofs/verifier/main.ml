@@ -9,20 +9,31 @@ let hints (b : bundle) : int -> int -> int -> hint =
     let code = step_code p (tensors_of p) (step_tiles token_tiles sample_tiles) in
     (Hints.play b.b_workers p.n_counters code).Hints.hint
 
-(* Whatever goes wrong on the way is a reason to refuse. *)
-let refusal (b : bundle) : string option =
-  match verify b (hints b) with
-  | true -> None
-  | false -> Some (Reason.find b)
-  | exception e -> Some ("the checker could not go on: " ^ Printexc.to_string e)
+(* The numbers of SectionKind (src/abi/header.h). *)
+let graph_text = 10 and rewrite_log = 11
 
+(* A section of text. *)
+let section bytes byte kind =
+  if section_ok byte (String.length bytes) kind 1 then String.sub bytes (section_start byte kind) (section_elements byte kind)
+  else raise (Replay.Refused (Printf.sprintf "section %d is not in the file" kind))
+
+(* Whatever goes wrong on the way is a reason to refuse. *)
 let judge bytes : Report.verdict =
   let n = String.length bytes in
-  let refuse reason = { Report.digest = Sha256.hex bytes; bundle = None; reason = Some reason } in
-  match decode (fun i -> if i < n then Char.code (String.unsafe_get bytes i) else 0) n with
-  | Some b -> { digest = Sha256.hex bytes; bundle = Some b; reason = refusal b }
-  | None -> refuse "the file is not a bundle of this format whose tables are in range"
-  | exception e -> refuse ("the file cannot be decoded: " ^ Printexc.to_string e)
+  let byte i = if i < n then Char.code (String.unsafe_get bytes i) else 0 in
+  let verdict bundle reason firings = { Report.digest = Sha256.hex bytes; bundle; reason; firings } in
+  match decode byte n with
+  | None -> verdict None (Some "the file is not a bundle of this format whose tables are in range") 0
+  | exception e -> verdict None (Some ("the file cannot be decoded: " ^ Printexc.to_string e)) 0
+  | Some b ->
+    match verify b (hints b) with
+    | false -> verdict (Some b) (Some (Reason.find b)) 0
+    | exception e -> verdict (Some b) (Some ("the checker could not go on: " ^ Printexc.to_string e)) 0
+    | true ->
+      match Replay.check ~log:(section bytes byte rewrite_log) ~graph:(section bytes byte graph_text) with
+      | firings -> verdict (Some b) None firings
+      | exception Replay.Refused reason -> verdict (Some b) (Some reason) 0
+      | exception e -> verdict (Some b) (Some ("the rewrite log cannot be replayed: " ^ Printexc.to_string e)) 0
 
 let read_file path =
   let channel = open_in_bin path in
@@ -59,6 +70,8 @@ let usage () =
   exit 2
 
 let () =
+  (* Most of what is made lives for a moment: a young generation of 8 MB, and the old one looked through less often. *)
+  Gc.set { (Gc.get ()) with minor_heap_size = 1 lsl 20; space_overhead = 200 };
   match List.tl (Array.to_list Sys.argv) with
   | [ "--version" ] -> Printf.printf "plow_verify %s (bundle format %d, checker %s)\n" About.version abi_version About.checker_sha256
   | [ "--layout" ] -> Layout.print ()

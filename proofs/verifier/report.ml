@@ -6,6 +6,7 @@ type verdict = {
   digest : string;          (* SHA-256 of the bytes that were read *)
   bundle : bundle option;   (* when they could be decoded *)
   reason : string option;   (* why they are refused *)
+  firings : int;            (* of rewriting rules, that were replayed *)
 }
 
 let packets (p : program) = List.fold_left (fun n q -> n + List.length q) 0 p.queues
@@ -39,6 +40,7 @@ let receipt_fields v = [
   "accepted", string_of_bool (v.reason = None);
   "reason", json_string (Option.value v.reason ~default:"");
   "theorems", json_list json_string (if v.reason = None then About.theorems else []);
+  "rewrites", string_of_int v.firings;
   "programs", (match v.bundle with Some b -> json_list (program_json b) b.b_programs | None -> "[]") ]
 
 let receipt v = print_endline (json_object (receipt_fields v))
@@ -58,7 +60,7 @@ let peak_memory () =
 
 let json v seconds =
   print_endline (json_object (receipt_fields v @ [
-    "seconds", Printf.sprintf "%.3f" seconds; "memory_bytes", string_of_int (peak_memory ()) ]))
+    "seconds", Printf.sprintf "%.3f" seconds; "processor_seconds", Printf.sprintf "%.3f" (Sys.time ()); "memory_bytes", string_of_int (peak_memory ()) ]))
 
 let text v seconds =
   Option.iter (fun (b : bundle) ->
@@ -69,5 +71,5 @@ let text v seconds =
   match v.reason with
   | None ->
     Printf.printf "accepted in %.2f s and %d MB: no deadlock, no unordered conflict, every output made once and before it is read, \
-                   all accesses in bounds, counter banks clear in every step\n" seconds megabytes
+                   all accesses in bounds, counter banks clear in every step; %d rewrites replayed\n" seconds megabytes v.firings
   | Some reason -> Printf.printf "rejected in %.2f s and %d MB: %s\n" seconds megabytes reason

@@ -54,6 +54,7 @@ struct CompileSummary {
   uint32_t max_context = 0;       // of the bundle
   std::string part;  // that times are predicted for
   size_t settings = 0;  // of the tuner that are used
+  std::vector<std::string> unproved_rules;  // of the rewriter: they have no theorem, and never fire
   MemoryPlan memory;              // at max_slots sequences of max_context
 };
 

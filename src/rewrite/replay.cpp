@@ -245,6 +245,10 @@ Status check_rewrite_log(const RewriteLog& log, const OpGraph& after) {
   const std::vector<RewriteRule>& rules = compiled_rules();
   for (size_t f = 0; f < log.firings.size(); ++f) {
     const LoggedFiring& firing = log.firings[f];
+    if (!rules[firing.rule].text.proved) {
+      return verification_error(
+          fmt::format("rewrite log: firing {} is of the rule {}, which is not proved", f, rules[firing.rule].text.name));
+    }
     if (!FiringCheck(table, rules[firing.rule], firing, log).run()) {
       return verification_error(
           fmt::format("rewrite log: firing {} is no instance of the rule {}", f, rules[firing.rule].text.name));

@@ -4,28 +4,10 @@
 #include "rewrite/assemble.h"
 #include "rewrite/log.h"
 
-#include <fmt/format.h>
-
 #include <map>
 
 namespace plow {
 namespace {
-
-Result<std::vector<bool>> enabled_rules(const std::vector<std::string>& disabled) {
-  const std::span<const RuleText> rules = rule_texts();
-  std::vector<bool> enabled(rules.size(), true);
-  for (const std::string& name : disabled) {
-    const RuleText* rule = find_rule(name);
-    if (rule == nullptr) {
-      std::vector<std::string> names;
-      for (const RuleText& known : rules) names.emplace_back(known.name);
-      return usage_error(fmt::format("there is no rewrite rule named '{}' (--no-rewrite); there are {}", name,
-                                     fmt::join(names, ", ")));
-    }
-    enabled[static_cast<size_t>(rule - rules.data())] = false;
-  }
-  return enabled;
-}
 
 PartRecord record_of(const GraphPart& part, const PartSolution& solution, const OpGraph& graph) {
   PartRecord record;
@@ -47,7 +29,7 @@ PartRecord record_of(const GraphPart& part, const PartSolution& solution, const 
 }  // namespace
 
 Result<RewriteResult> rewrite_graph(const OpGraph& graph, const RewriteOptions& options) {
-  PLOW_TRY(const std::vector<bool> enabled, enabled_rules(options.disabled_rules));
+  PLOW_TRY(const std::vector<bool> enabled, enabled_rules(rule_texts(), options.disabled_rules));
   for (const Node& node : graph.nodes) {
     PLOW_CHECK(!is_fused(node.op), "{} was made outside of the rewriter", op_name(node.op));
   }

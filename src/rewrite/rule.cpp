@@ -4,12 +4,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace plow {
 namespace {
 
+constexpr std::string_view kProvedRules[] = {
+#include "rewrite/proved_rules.inc"
+};
+
+constexpr bool is_proved(std::string_view name) {
+  for (const std::string_view proved : kProvedRules) {
+    if (proved == name) return true;
+  }
+  return false;
+}
+
 constexpr RuleText kRules[] = {
 #define PLOW_RULE(family, name, rule_class, left, right, conditions, reason) \
-  {#name, RuleClass::rule_class, left, right, conditions, reason, #family},
+  {#name, RuleClass::rule_class, left, right, conditions, reason, #family, is_proved(#name)},
 #include "rewrite/rules/algebra.def"
 #include "rewrite/rules/attention.def"
 #include "rewrite/rules/gather.def"
@@ -69,6 +82,30 @@ const RuleText* find_rule(std::string_view name) {
     if (name == rule.name) return &rule;
   }
   return nullptr;
+}
+
+Result<std::vector<bool>> enabled_rules(std::span<const RuleText> rules, const std::vector<std::string>& disabled) {
+  std::vector<bool> enabled;
+  for (const RuleText& rule : rules) enabled.push_back(rule.proved);
+  for (const std::string& name : disabled) {
+    const auto rule = std::find_if(rules.begin(), rules.end(), [&](const RuleText& known) { return known.name == name; });
+    if (rule == rules.end()) {
+      std::vector<std::string> names;
+      for (const RuleText& known : rules) names.emplace_back(known.name);
+      return usage_error(fmt::format("there is no rewrite rule named '{}' (--no-rewrite); there are {}", name,
+                                     fmt::join(names, ", ")));
+    }
+    enabled[static_cast<size_t>(rule - rules.begin())] = false;
+  }
+  return enabled;
+}
+
+std::vector<std::string> unproved_rules(std::span<const RuleText> rules) {
+  std::vector<std::string> names;
+  for (const RuleText& rule : rules) {
+    if (!rule.proved) names.emplace_back(rule.name);
+  }
+  return names;
 }
 
 Result<RewriteRule> compile_rule(const RuleText& text) {

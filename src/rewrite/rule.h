@@ -29,14 +29,23 @@ struct RuleText {
   RuleClass rule_class;
   const char* left;
   const char* right;
-  const char* conditions;  // over the left side's variables; besides, the right side must have the left's type
-  const char* reason;      // one line: what is gained
+  const char*
+      conditions;      // over the left side's variables; besides, the right side must have the left's type
+  const char* reason;  // one line: what is gained
   const char* family;
+  bool proved = false;  // proofs/rules has a theorem of its name about its text
 };
 
 // Rules in the order of the table. A rule's place is its number.
 std::span<const RuleText> rule_texts();
 const RuleText* find_rule(std::string_view name);  // null when there is none
+
+// Which rules fire, by place in `rules`: those that are proved and not switched off. Errors (kUsage): a
+// disabled rule that does not exist; the message lists those that do.
+Result<std::vector<bool>> enabled_rules(std::span<const RuleText> rules,
+                                        const std::vector<std::string>& disabled);
+// The names of those that are not proved, and so never fire.
+std::vector<std::string> unproved_rules(std::span<const RuleText> rules);
 
 struct RewriteRule {
   RuleText text;

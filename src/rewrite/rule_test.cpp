@@ -119,6 +119,17 @@ TEST(Rules, PatternsThatCannotBeReadAreRefusedWithThePlace) {
   EXPECT_EQ(message("add(x, y)z", "x", ""), "bad: rule pattern: the pattern goes on at 'z'");
 }
 
+TEST(Rules, OneWithoutATheoremIsOffAndCounted) {
+  EXPECT_EQ(unproved_rules(rule_texts()), std::vector<std::string>{}) << "proofs/rules/Sound.v has no theorem of these";
+  const RuleText rules[] = {
+      {"known", RuleClass::kExact, "add(x, y)", "add(y, x)", "", "", "seeded", true},
+      {"seeded", RuleClass::kExact, "add(x, y)", "x", "", "", "seeded", false},
+  };
+  EXPECT_EQ(unproved_rules(rules), std::vector<std::string>{"seeded"});
+  EXPECT_EQ(enabled_rules(rules, {}).value(), (std::vector<bool>{true, false}));
+  EXPECT_EQ(enabled_rules(rules, {"known"}).value(), (std::vector<bool>{false, false}));
+}
+
 TEST(Rules, AFactorIsFoldedOnlyWhereF32HoldsTheProduct) {
   const auto product = [](float a, float b) {
     std::array<RuleArgument, 2> arguments;

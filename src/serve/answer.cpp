@@ -1,5 +1,6 @@
 #include "serve/answer.h"
 
+#include "serve/structure.h"
 #include "text/tokenizer/utf8.h"
 
 #include <fmt/format.h>
@@ -56,6 +57,9 @@ std::vector<AnswerRequest> Answer::requests(uint64_t seed) {
     request.sampling.seed = seed_of(seed, i % spec_.n);
     request.stop_ids = spec_.stop_ids;
     request.priority = spec_.priority;
+    if (spec_.structure)
+      request.rule =
+          std::make_shared<StructureRule>(spec_.structure, *env_.trie, env_.model.vocab, spec_.stop_ids);
     request.on_token = [self = shared_from_this(), i](uint32_t token, float logprob) {
       self->deliver({i, false, token, logprob, std::chrono::steady_clock::now(), {}});
     };
@@ -158,9 +162,11 @@ void Answer::take_token(const Event& event, Choice& choice) {
   ++record.answer_tokens;
   if (spec_.logprobs) choice.part.logprobs.push_back(describe(event.token, event.logprob));
   if (spec_.return_token_ids) choice.part.token_ids.push_back(event.token);
-  choice.part.text += choice.stops.push(choice.text.push(event.token));
+  if (choice.thoughts && choice.thoughts->inside()) ++reasoning_tokens_;
+  add_text(choice, choice.stops.push(choice.text.push(event.token)));
   if (choice.stops.stopped()) {
     env_.source.cancel(choice.id);
+    flush_text(choice);
     close(choice, "stop");
   } else if (spec_.stream) {
     send_part(choice);
@@ -179,14 +185,67 @@ void Answer::take_end(const AnswerEnd& end, Choice& choice) {
                  .code = "shutting_down"},
                 AnswerOutcome::kCancelled);
   }
-  choice.part.text += choice.stops.push(choice.text.finish());
-  if (!choice.stops.stopped()) choice.part.text += choice.stops.finish();
+  add_text(choice, choice.stops.push(choice.text.finish()));
+  if (!choice.stops.stopped()) add_text(choice, choice.stops.finish());
+  flush_text(choice);
   close(choice, end.reason == EndReason::kStopToken || choice.stops.stopped() ? "stop" : "length");
+}
+
+// Text that is certain goes to where it belongs: thoughts, calls, content.
+void Answer::add_text(Choice& choice, const std::string& text) {
+  ThoughtSplitter::Piece piece{{}, text};
+  if (choice.thoughts) piece = choice.thoughts->push(text);
+  choice.part.reasoning += piece.thought;
+  if (choice.calls) {
+    add_events(choice, choice.calls->push(piece.text));
+  } else {
+    choice.part.text += piece.text;
+  }
+}
+
+void Answer::add_events(Choice& choice, std::vector<ToolEvent> events) {
+  auto& calls = choice.part.calls;
+  for (ToolEvent& event : events) {
+    switch (event.kind) {
+      case ToolEvent::Kind::kText:
+        choice.part.text += event.text;
+        break;
+      case ToolEvent::Kind::kCall:
+        calls.push_back({choice.n_calls,
+                         true,
+                         fmt::format("call_{}_{}_{}", origin_.record.id, choice.part.index, choice.n_calls),
+                         std::move(event.text),
+                         {}});
+        ++choice.n_calls;
+        break;
+      case ToolEvent::Kind::kArguments:
+        if (choice.n_calls == 0) break;
+        if (calls.empty() || calls.back().index != choice.n_calls - 1)
+          calls.push_back({choice.n_calls - 1, false, {}, {}, {}});
+        calls.back().arguments += event.text;
+        break;
+    }
+  }
+}
+
+// What was held back when no more text comes.
+void Answer::flush_text(Choice& choice) {
+  if (choice.thoughts) {
+    const ThoughtSplitter::Piece rest = choice.thoughts->finish();
+    choice.part.reasoning += rest.thought;
+    if (choice.calls) {
+      add_events(choice, choice.calls->push(rest.text));
+    } else {
+      choice.part.text += rest.text;
+    }
+  }
+  if (choice.calls) add_events(choice, choice.calls->finish());
 }
 
 void Answer::close(Choice& choice, const char* finish_reason) {
   choice.over = true;
-  choice.part.finish_reason = finish_reason;
+  const bool called = choice.n_calls > 0 && !spec_.named_tool && std::string_view(finish_reason) == "stop";
+  choice.part.finish_reason = called ? "tool_calls" : finish_reason;
   if (choice.stops.stopped()) choice.part.stop_string = choice.stops.stopped_by();
   env_.queue.ended(std::chrono::steady_clock::now());
   env_.metrics.count_answer(std::string_view(finish_reason) == "stop" ? AnswerOutcome::kStop
@@ -197,17 +256,22 @@ void Answer::close(Choice& choice, const char* finish_reason) {
 
 void Answer::send_part(Choice& choice) {
   ChoicePart& part = choice.part;
-  if (part.text.empty() && part.logprobs.empty() && part.token_ids.empty() && part.finish_reason == nullptr)
-    return;
+  const bool silent = part.text.empty() && part.reasoning.empty() && part.calls.empty();
+  if (silent && part.logprobs.empty() && part.token_ids.empty() && part.finish_reason == nullptr) return;
   if (!std::exchange(choice.begun, true) && head_.chat) exchange_->send(role_frame(head_, part.index));
   exchange_->send(part_frame(head_, part));
   for (const TokenLogprob& token : part.logprobs) part.text_offset += token.text.size();
   part.text.clear();
+  part.reasoning.clear();
+  part.calls.clear();
   part.logprobs.clear();
   part.token_ids.clear();
 }
 
-Usage Answer::usage() const { return {origin_.record.prompt_tokens, origin_.record.answer_tokens}; }
+Usage Answer::usage() const {
+  return {origin_.record.prompt_tokens, origin_.record.answer_tokens,
+          spec_.thinks ? std::optional(reasoning_tokens_) : std::nullopt};
+}
 
 void Answer::finish() {
   if (spec_.stream) {

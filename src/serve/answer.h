@@ -5,6 +5,7 @@
 // no more than the context can hold.
 #pragma once
 
+#include "grammar/token_trie.h"
 #include "serve/answer_format.h"
 #include "serve/answer_spec.h"
 #include "serve/http.h"
@@ -19,6 +20,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,7 @@ struct AnswerSurroundings {
   ServeLog& log;
   Metrics& metrics;
   QueueEstimate& queue;
+  const TokenTrie* trie = nullptr;  // of the model; there when the answer has a structure
 };
 
 // What is known of a request before it is read.
@@ -63,9 +66,15 @@ class Answer : public std::enable_shared_from_this<Answer> {
   };
   struct Choice {
     Choice(const Tokenizer& tokenizer, const AnswerSpec& spec)
-        : text(tokenizer, spec.skip_special), stops(spec.stops) {}
+        : text(tokenizer, spec.skip_special), stops(spec.stops) {
+      if (spec.thinks) thoughts.emplace(spec.in_thought);
+      if (spec.tools != ToolDialect::kNone) calls.emplace(spec.tools);
+    }
     TokenStream text;
     StopMatcher stops;
+    std::optional<ThoughtSplitter> thoughts;
+    std::optional<ToolCallParser> calls;
+    uint32_t n_calls = 0;
     uint64_t id = 0;     // the source's
     bool begun = false;  // something of it was sent
     bool over = false;
@@ -81,6 +90,9 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void take(const Event& event);
   void take_token(const Event& event, Choice& choice);
   void take_end(const AnswerEnd& end, Choice& choice);
+  void add_text(Choice& choice, const std::string& text);
+  void add_events(Choice& choice, std::vector<ToolEvent> events);
+  void flush_text(Choice& choice);
   void close(Choice& choice, const char* finish_reason);
   void send_part(Choice& choice);
   void finish();
@@ -98,6 +110,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   std::shared_ptr<HttpExchange> exchange_;
   std::vector<Choice> choices_;
   size_t open_choices_ = 0;
+  uint64_t reasoning_tokens_ = 0;
   std::deque<Event> backlog_;  // taken from the mail, not yet worked on
   bool over_ = false;
 

@@ -23,8 +23,83 @@ void append_array(std::string& out, const Items& items, Append append) {
 
 void append_usage(std::string& out, const Usage& usage) {
   fmt::format_to(std::back_inserter(out),
-                 "\"usage\":{{\"prompt_tokens\":{},\"completion_tokens\":{},\"total_tokens\":{}}}",
+                 "\"usage\":{{\"prompt_tokens\":{},\"completion_tokens\":{},\"total_tokens\":{}",
                  usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens);
+  if (usage.reasoning_tokens) {
+    fmt::format_to(std::back_inserter(out), ",\"completion_tokens_details\":{{\"reasoning_tokens\":{}}}",
+                   *usage.reasoning_tokens);
+  }
+  out += '}';
+}
+
+// Under both names that clients read.
+void append_reasoning(std::string& out, const std::string& reasoning) {
+  out += "\"reasoning_content\":";
+  append_json_string(out, reasoning);
+  out += ",\"reasoning\":";
+  append_json_string(out, reasoning);
+}
+
+// Pieces of calls have an index, whole ones do not.
+void append_calls(std::string& out, const std::vector<ToolCallPart>& calls, bool pieces) {
+  out += "\"tool_calls\":";
+  append_array(out, calls, [&](const ToolCallPart& call) {
+    out += '{';
+    if (pieces) fmt::format_to(std::back_inserter(out), "\"index\":{},", call.index);
+    if (call.begins) {
+      out += "\"id\":";
+      append_json_string(out, call.id);
+      out += ",\"type\":\"function\",";
+    }
+    out += "\"function\":{";
+    if (call.begins) {
+      out += "\"name\":";
+      append_json_string(out, call.name);
+      out += ',';
+    }
+    out += "\"arguments\":";
+    append_json_string(out, call.arguments);
+    out += "}}";
+  });
+}
+
+// What a chat's delta has of a part; nothing when nothing is left to say.
+void append_delta(std::string& out, const ChoicePart& part) {
+  out += "\"delta\":{";
+  const size_t begin = out.size();
+  const auto next = [&] {
+    if (out.size() > begin) out += ',';
+  };
+  if (!part.reasoning.empty()) append_reasoning(out, part.reasoning);
+  const bool silent = part.reasoning.empty() && part.calls.empty() && part.finish_reason == nullptr;
+  if (!part.text.empty() || silent) {
+    next();
+    out += "\"content\":";
+    append_json_string(out, part.text);
+  }
+  if (!part.calls.empty()) {
+    next();
+    append_calls(out, part.calls, true);
+  }
+  out += '}';
+}
+
+void append_message(std::string& out, const ChoicePart& part) {
+  out += "\"message\":{\"role\":\"assistant\",\"content\":";
+  if (part.text.empty() && !part.calls.empty()) {
+    out += "null";
+  } else {
+    append_json_string(out, part.text);
+  }
+  if (!part.reasoning.empty()) {
+    out += ',';
+    append_reasoning(out, part.reasoning);
+  }
+  if (!part.calls.empty()) {
+    out += ',';
+    append_calls(out, part.calls, false);
+  }
+  out += ",\"refusal\":null}";
 }
 
 // {"content": [{token, logprob, bytes, top_logprobs}, ...]}
@@ -131,12 +206,12 @@ std::string role_frame(const AnswerHead& head, uint32_t index) {
 
 std::string part_frame(const AnswerHead& head, const ChoicePart& part) {
   std::string out = begun_frame(head, part.index);
-  // A chat's last delta is empty when nothing is left to say.
-  const bool has_text = !head.chat || !part.text.empty() || part.finish_reason == nullptr;
-  if (head.chat) out += has_text ? "\"delta\":{\"content\":" : "\"delta\":{}";
-  if (!head.chat) out += "\"text\":";
-  if (has_text) append_json_string(out, part.text);
-  if (head.chat && has_text) out += '}';
+  if (head.chat) {
+    append_delta(out, part);
+  } else {
+    out += "\"text\":";
+    append_json_string(out, part.text);
+  }
   append_choice_end(out, head, part);
   return ended_frame(head, std::move(out));
 }
@@ -157,9 +232,12 @@ std::string whole_answer(const AnswerHead& head, std::span<const ChoicePart> cho
   out += ",\"choices\":";
   append_array(out, choices, [&](const ChoicePart& part) {
     fmt::format_to(std::back_inserter(out), "{{\"index\":{},", part.index);
-    out += head.chat ? "\"message\":{\"role\":\"assistant\",\"content\":" : "\"text\":";
-    append_json_string(out, part.text);
-    if (head.chat) out += ",\"refusal\":null}";
+    if (head.chat) {
+      append_message(out, part);
+    } else {
+      out += "\"text\":";
+      append_json_string(out, part.text);
+    }
     append_choice_end(out, head, part);
   });
   out += ',';

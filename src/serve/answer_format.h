@@ -20,6 +20,15 @@ struct TokenLogprob {
 
 struct Usage {
   uint64_t prompt_tokens = 0, completion_tokens = 0;
+  std::optional<uint64_t> reasoning_tokens = {};  // of the completion's; of models that think
+};
+
+// A call of a tool, or a piece of one.
+struct ToolCallPart {
+  uint32_t index = 0;
+  bool begins = false;   // id and name are said once
+  std::string id, name;  // when it begins
+  std::string arguments;
 };
 
 // What is the same in all of an answer's JSON.
@@ -34,6 +43,8 @@ struct AnswerHead {
 struct ChoicePart {
   uint32_t index = 0;
   std::string text;
+  std::string reasoning;  // thoughts before the text
+  std::vector<ToolCallPart> calls;
   bool with_logprobs = false;
   std::vector<TokenLogprob> logprobs;
   uint64_t text_offset = 0;  // of a completion with logprobs: bytes of the choice's text before this part

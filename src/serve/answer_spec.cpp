@@ -3,6 +3,8 @@
 #include "runtime/engine.h"
 #include "serve/fields.h"
 #include "serve/request_fields.h"
+#include "serve/structure.h"
+#include "serve/tool_request.h"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -99,6 +101,7 @@ std::optional<ApiError> read_common(const FieldTable& table, const json::object&
   out.priority = -static_cast<int32_t>(fields.number("priority").value_or(0));
   if (auto error = read_sampling(fields, model, out)) return error;
   if (auto error = read_stops(fields, model, out)) return error;
+  if (auto error = read_structure(fields, out.structure)) return error;
   return read_stream_options(fields, out, unknown);
 }
 
@@ -216,10 +219,20 @@ std::optional<ApiError> parse_chat(const json::object& body, const ServedModel& 
   json::object variables;
   if (const json::value* kwargs = fields.find("chat_template_kwargs")) variables = kwargs->get_object();
   if (const json::value* effort = fields.find("reasoning_effort")) variables["reasoning_effort"] = *effort;
-  auto ids = encode_conversation(model, std::move(messages), std::move(variables),
-                                 fields.boolean("add_generation_prompt").value_or(true));
-  if (!ids.ok()) return unreadable("messages", ids.error());
-  out.prompts.push_back(std::move(*ids));
+  ToolRequest tools;
+  if (auto error = read_tools(fields, model, tools)) return error;
+  if (tools.grammar && out.structure)
+    return invalid_field("tools", "tools and a structure of the answer exclude each other.");
+  if (tools.grammar) out.structure = tools.grammar;
+  out.tools = tools.dialect;
+  out.named_tool = tools.named;
+  auto conversation =
+      encode_conversation(model, {std::move(messages), std::move(tools.for_template), std::move(variables),
+                                  fields.boolean("add_generation_prompt").value_or(true)});
+  if (!conversation.ok()) return unreadable("messages", conversation.error());
+  out.thinks = model.thinks;
+  out.in_thought = conversation->in_thought;
+  out.prompts.push_back(std::move(conversation->ids));
   return fit_context(fields, model, std::nullopt, out);
 }
 

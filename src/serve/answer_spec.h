@@ -1,12 +1,15 @@
 // What a request asks for, read and checked: nothing in it can be refused for what it says any more.
 #pragma once
 
+#include "grammar/automaton.h"
 #include "serve/api_error.h"
 #include "serve/served_model.h"
+#include "serve/tool_calls.h"
 
 #include <boost/json/object.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,7 +28,11 @@ struct AnswerSpec {
   std::optional<uint64_t> seed;
   std::vector<uint32_t> stop_ids;
   std::vector<std::string> stops;
-  int32_t priority = 0;  // the higher goes first
+  int32_t priority = 0;                        // the higher goes first
+  std::shared_ptr<const Automaton> structure;  // of every answer; null: free text
+  ToolDialect tools = ToolDialect::kNone;      // in which calls are written; kNone: an answer is text
+  bool named_tool = false;
+  bool thinks = false, in_thought = false;  // as of ServedModel and Conversation
   bool logprobs = false;
   bool stream = false, include_usage = false;
   bool skip_special = true;

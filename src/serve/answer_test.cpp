@@ -350,5 +350,101 @@ TEST_F(AnswerTest, NothingIsKeptWhenAnAnswerIsOver) {
   EXPECT_TRUE(answer.expired());
 }
 
+constexpr const char* kTwoCalls =
+    "Wait.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>\n<tool_call>{\"name\": "
+    "\"g\", "
+    "\"arguments\": {}}</tool_call>";
+
+TEST_F(AnswerTest, CallsOfToolsAreTakenOutOfTheText) {
+  AnswerSpec request = spec(true, false);
+  request.tools = ToolDialect::kHermes;
+  ask(request);
+  source_.say(0, kTwoCalls);
+  source_.end(0, EndReason::kStopToken);
+  const json::value choice = whole().at("choices").at(0);
+  EXPECT_EQ(choice.at("finish_reason"), "tool_calls");
+  EXPECT_EQ(choice.at("message").at("content"), "Wait.");
+  const json::array& calls = choice.at("message").at("tool_calls").as_array();
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].at("type"), "function");
+  EXPECT_EQ(calls[0].at("function"), (json::object{{"name", "f"}, {"arguments", "{\"x\": 1}"}}));
+  EXPECT_EQ(calls[1].at("function").at("arguments"), "{}");
+  EXPECT_NE(calls[0].at("id"), calls[1].at("id"));
+}
+
+TEST_F(AnswerTest, StreamedCallsJoinToTheWholeOnesAndAreNamedOnce) {
+  AnswerSpec request = spec(true, true);
+  request.tools = ToolDialect::kHermes;
+  ask(request);
+  source_.say(0, kTwoCalls);
+  source_.end(0, EndReason::kStopToken);
+  std::map<int64_t, std::string> names, arguments;
+  std::map<int64_t, int> ids;
+  std::string text, reason;
+  for (const json::value& frame : frames()) {
+    if (!frame.is_object()) continue;
+    const json::value& choice = frame.at("choices").at(0);
+    if (choice.at("finish_reason").is_string()) reason = choice.at("finish_reason").as_string();
+    const json::object& delta = choice.at("delta").as_object();
+    if (const json::value* piece = delta.if_contains("content")) text += std::string_view(piece->as_string());
+    if (!delta.contains("tool_calls")) continue;
+    for (const json::value& call : delta.at("tool_calls").as_array()) {
+      const int64_t index = call.at("index").to_number<int64_t>();
+      ids[index] += call.as_object().contains("id") ? 1 : 0;
+      const json::object& function = call.at("function").as_object();
+      if (function.contains("name")) names[index] += std::string_view(function.at("name").as_string());
+      arguments[index] += std::string_view(function.at("arguments").as_string());
+    }
+  }
+  EXPECT_EQ(text, "Wait.");
+  EXPECT_EQ(reason, "tool_calls");
+  EXPECT_EQ(ids, (std::map<int64_t, int>{{0, 1}, {1, 1}}));
+  EXPECT_EQ(names, (std::map<int64_t, std::string>{{0, "f"}, {1, "g"}}));
+  EXPECT_EQ(arguments, (std::map<int64_t, std::string>{{0, "{\"x\": 1}"}, {1, "{}"}}));
+}
+
+TEST_F(AnswerTest, AToolThatWasNamedEndsWithStopAndACutCallWithLength) {
+  AnswerSpec request = spec(true, false);
+  request.tools = ToolDialect::kHermes;
+  request.named_tool = true;
+  ask(request);
+  source_.say(0, "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>");
+  source_.end(0, EndReason::kStopToken);
+  const json::value named = whole().at("choices").at(0);
+  EXPECT_EQ(named.at("finish_reason"), "stop");
+  EXPECT_TRUE(named.at("message").at("content").is_null());
+  request.named_tool = false;
+  ask(request);
+  source_.say(1, "<tool_call>{\"name\": \"f\", \"arg");
+  source_.end(1, EndReason::kMaxTokens);
+  EXPECT_EQ(whole().at("choices").at(0).at("finish_reason"), "length");
+}
+
+TEST_F(AnswerTest, ThoughtsAreKeptApartUnderBothNamesAndCounted) {
+  for (const bool in_thought : {false, true}) {
+    AnswerSpec request = spec(true, false);
+    request.thinks = true;
+    request.in_thought = in_thought;
+    ask(request);
+    source_.say(first_, std::string(in_thought ? "" : "<think>") + "hm</think>\n\nYes.");
+    source_.end(first_, EndReason::kStopToken);
+    const json::value answer = whole();
+    const json::value& message = answer.at("choices").at(0).at("message");
+    EXPECT_EQ(message.at("content"), "Yes.");
+    EXPECT_EQ(message.at("reasoning_content"), "hm");
+    EXPECT_EQ(message.at("reasoning"), "hm");
+    EXPECT_GE(answer.at("usage").at("completion_tokens_details").at("reasoning_tokens").to_number<int>(), 2);
+  }
+  AnswerSpec request = spec(true, false);
+  request.thinks = true;
+  ask(request);
+  source_.say(first_, "<think>and the budget en");
+  source_.end(first_, EndReason::kMaxTokens);
+  const json::value answer = whole();
+  EXPECT_EQ(answer.at("choices").at(0).at("finish_reason"), "length");
+  EXPECT_EQ(answer.at("choices").at(0).at("message").at("content"), "");
+  EXPECT_EQ(answer.at("choices").at(0).at("message").at("reasoning"), "and the budget en");
+}
+
 }  // namespace
 }  // namespace plow

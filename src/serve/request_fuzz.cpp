@@ -1,8 +1,10 @@
 // Arbitrary bytes as the body of every request. Beyond not crashing: what is accepted fits the context and
-// its ids lie in the vocabulary, and every error is JSON with a message.
+// its ids lie in the vocabulary, a structure that is accepted can be written until it ends or fails with a
+// message, and every error is JSON with a message.
 #include "base/check.h"
 #include "serve/answer_spec.h"
 #include "serve/service.h"
+#include "serve/structure.h"
 #include "serve/testing/byte_model.h"
 
 #include <cstddef>
@@ -27,10 +29,29 @@ void check_spec(const plow::AnswerSpec& spec, const plow::ServedModel& model) {
   PLOW_CHECK(plow::check_sampling(spec.sampling).ok(), "sampling that the engine refuses");
 }
 
+// Picks the first token that is allowed, or the last, some steps far.
+void check_structure(const plow::AnswerSpec& spec, const plow::ServedModel& model) {
+  static const plow::TokenTrie trie(
+      model.vocab, [](uint32_t t) { return t < 256 ? std::string(1, static_cast<char>(t)) : std::string(); });
+  plow::StructureRule rule(spec.structure, trie, model.vocab, spec.stop_ids);
+  for (int step = 0; step < 40; ++step) {
+    const auto mask = rule.allowed();
+    if (!mask.ok()) {
+      PLOW_CHECK(!mask.error().message.empty(), "an error without a message");
+      return;
+    }
+    std::vector<uint32_t> allowed;
+    for (uint32_t t = 0; t < 256; ++t) {
+      if (((*mask)[t / 32] >> (t % 32) & 1) != 0) allowed.push_back(t);
+    }
+    if (allowed.empty() || rule.accept(step % 2 == 0 ? allowed.front() : allowed.back())) return;
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const plow::ByteModel model;
+  static const plow::ByteModel model(plow::ToolDialect::kHermes, true);
   boost::json::object body;
   if (const auto error = plow::parse_body({reinterpret_cast<const char*>(data), size}, body)) {
     check_error(*error);
@@ -43,6 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       check_error(*error);
     } else {
       check_spec(spec, *model);
+      if (spec.structure) check_structure(spec, *model);
     }
   }
   for (const auto run : {plow::tokenize, plow::detokenize}) {

@@ -1,3 +1,4 @@
+#include "grammar/matcher.h"
 #include "serve/answer_spec.h"
 #include "serve/request_fields.h"
 #include "serve/testing/byte_model.h"
@@ -46,6 +47,50 @@ TEST_F(RequestTest, ABodyMustBeAnObjectOfJsonInUtf8) {
   for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";
   EXPECT_EQ(completion(deep), " invalid_json");
   EXPECT_NE(error_->message.find("deeper"), std::string::npos);
+}
+
+TEST_F(RequestTest, AStructureIsReadUnderAllOfItsNames) {
+  for (
+      const char* field :
+      {R"("response_format":{"type":"json_object"})",
+       R"("response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"null"}}})",
+       R"("response_format":{"type":"json_object","schema":{"type":"null"}})",
+       R"("structured_outputs":{"json":"{\"type\":\"null\"}"})",
+       R"("structured_outputs":{"regex":"a+","choice":null})", R"("structured_outputs":{"choice":["a","b"]})",
+       R"("structured_outputs":{"grammar":"root ::= \"a\""})", R"("structured_outputs":{"json_object":true})",
+       R"("guided_json":{"type":"null"})", R"("guided_regex":"a")", R"("guided_choice":["a"])",
+       R"("guided_grammar":"root ::= \"a\"")", R"("grammar":"root ::= \"a\"")",
+       R"("json_schema":{"type":"null"})", R"("regex":"a|b")"}) {
+    EXPECT_EQ(chat(std::string(",") + field), "ok") << field << ": " << (error_ ? error_->message : "");
+    EXPECT_NE(spec_.structure, nullptr) << field;
+  }
+  EXPECT_EQ(chat(R"(,"response_format":{"type":"text"},"grammar":"","structured_outputs":{})"), "ok");
+  EXPECT_EQ(spec_.structure, nullptr);
+}
+
+TEST_F(RequestTest, AStructureThatIsNoneNamesItsFieldAndItsPlace) {
+  const auto refused = [&](const std::string& field, const std::string& param, const char* part) {
+    EXPECT_EQ(chat("," + field), param + " invalid_value") << field;
+    EXPECT_NE(error_->message.find(part), std::string::npos) << error_->message;
+  };
+  refused(R"("response_format":{"type":"xml"})", "response_format.type", "json_schema");
+  refused(R"("response_format":{"type":"json_schema"})", "response_format.json_schema", "schema");
+  const std::string schema =
+      R"({"type":"object","properties":{"a":{"multipleOf":2,"type":"integer"}},"required":["a"]})";
+  refused(R"("response_format":{"type":"json_schema","json_schema":{"schema":)" + schema + "}}",
+          "response_format.json_schema.schema", "/properties/a");
+  EXPECT_EQ(chat(R"(,"response_format":{"type":"json_schema","json_schema":{"strict":false,"schema":)" +
+                 schema + "}}"),
+            "ok");
+  refused(R"("guided_regex":"[")", "guided_regex", "column");
+  refused(R"("structured_outputs":{"regex":"(a{90000}){90000}b{90000}"})", "structured_outputs.regex",
+          "states");
+  refused(R"("grammar":"root ::= root \"a\" | \"b\"")", "grammar", "left recursion");
+  refused(R"("guided_choice":[])", "guided_choice", "list");
+  refused(R"("guided_choice":["a"],"guided_regex":"a")", "guided_choice", "both");
+  refused(R"("structured_outputs":{"structural_tag":{}})", "structured_outputs.structural_tag", "grammar");
+  refused(R"("guided_json":{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})",
+          "guided_json", "Nothing");
 }
 
 TEST_F(RequestTest, AChatIsRenderedAndItsDefaultsAreTheModels) {
@@ -157,10 +202,8 @@ TEST_F(RequestTest, WrongTypesAndRangesNameTheField) {
 }
 
 TEST_F(RequestTest, WhatWouldChangeTheAnswerAndIsNotThereIsRefusedUnlessItSaysNothing) {
-  for (const char* field :
-       {R"("tools":[{"type":"function"}])", R"("tool_choice":"auto")", R"("logit_bias":{"5":1})",
-        R"("response_format":{"type":"json_object"})", R"("min_tokens":1)", R"("top_logprobs":3)",
-        R"("guided_regex":"a")", R"("continue_final_message":true)", R"("modalities":["audio"])"}) {
+  for (const char* field : {R"("logit_bias":{"5":1})", R"("min_tokens":1)", R"("top_logprobs":3)",
+                            R"("continue_final_message":true)", R"("modalities":["audio"])"}) {
     const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
     EXPECT_EQ(chat("," + std::string(field)), name + " unsupported_parameter");
   }
@@ -286,6 +329,96 @@ TEST(FieldTables, NoFieldIsThereTwice) {
     std::ranges::sort(names);
     EXPECT_EQ(std::ranges::adjacent_find(names), names.end()) << table->name;
   }
+}
+
+// Whether an answer is one of the request's texts.
+bool allows(const AnswerSpec& spec, std::string_view text) {
+  Matcher matcher(spec.structure);
+  Matcher::State state = matcher.start();
+  for (const char c : text) state = matcher.step(state, static_cast<uint8_t>(c));
+  return matcher.may_end(state);
+}
+
+constexpr const char* kTools =
+    R"("tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"x":{"type":"integer"}},"required":["x"]}}},
+                {"type":"function","function":{"name":"now"}}])";
+
+class ToolRequestTest : public RequestTest {
+ protected:
+  std::string with_tools(ToolDialect dialect, const std::string& rest, bool thinks = false) {
+    const ByteModel model(dialect, thinks);
+    spec_ = {};
+    unknown_.clear();
+    json::object body;
+    error_ = parse_body(R"({"messages":[{"role":"user","content":"Hi"}],)" + rest + "}", body);
+    if (!error_) error_ = parse_chat(body, *model, spec_, unknown_);
+    return error_ ? error_->param + " " + error_->code : "ok";
+  }
+};
+
+TEST_F(ToolRequestTest, AnAnswerTalksOrCallsWhatIsThere) {
+  ASSERT_EQ(with_tools(ToolDialect::kHermes, kTools), "ok");
+  for (const char* good :
+       {"", "Hello <tool", "Hm.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 3}}\n</tool_call>",
+        "<tool_call>{\"name\":\"now\",\"arguments\":{}}</"
+        "tool_call>\n<tool_call>{\"name\":\"f\",\"arguments\":{\"x\":3}}</tool_call>"})
+    EXPECT_TRUE(allows(spec_, good)) << good;
+  for (const char* bad : {"<tool_call>", "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>",
+                          "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>", "a <tool_call> b",
+                          "<tool_call>{\"name\":\"now\",\"arguments\":{\"y\":1}}</tool_call>"})
+    EXPECT_FALSE(allows(spec_, bad)) << bad;
+  ASSERT_EQ(with_tools(ToolDialect::kHermes,
+                       std::string(kTools) + R"(,"tool_choice":"required","parallel_tool_calls":false)"),
+            "ok");
+  EXPECT_FALSE(allows(spec_, ""));
+  EXPECT_FALSE(allows(spec_, "Hm. <tool_call>{\"name\":\"now\",\"arguments\":{}}</tool_call>"));
+  EXPECT_TRUE(allows(spec_, "<tool_call>{\"name\":\"now\",\"arguments\":{}}</tool_call>"));
+  EXPECT_FALSE(allows(spec_,
+                      "<tool_call>{\"name\":\"now\",\"arguments\":{}}</"
+                      "tool_call>\n<tool_call>{\"name\":\"now\",\"arguments\":{}}</tool_call>"));
+}
+
+TEST_F(ToolRequestTest, AToolThatIsNamedIsTheOneThatIsCalled) {
+  ASSERT_EQ(with_tools(ToolDialect::kLlama3,
+                       std::string(kTools) + R"(,"tool_choice":{"type":"function","function":{"name":"f"}})"),
+            "ok");
+  EXPECT_TRUE(spec_.named_tool);
+  EXPECT_TRUE(allows(spec_, "{\"name\": \"f\", \"parameters\": {\"x\": -1}}"));
+  EXPECT_FALSE(allows(spec_, "{\"name\": \"now\", \"parameters\": {}}"));
+  ASSERT_EQ(with_tools(ToolDialect::kLlama3, kTools), "ok");
+  EXPECT_TRUE(allows(
+      spec_, "{\"name\": \"f\", \"parameters\": {\"x\": -1}}; {\"name\": \"now\", \"parameters\": {}}"));
+  EXPECT_TRUE(allows(spec_, "It is {5}."));
+  EXPECT_FALSE(allows(spec_, "{ah}"));
+}
+
+TEST_F(ToolRequestTest, AModelThatThinksMayThinkBeforeItCalls) {
+  ASSERT_EQ(with_tools(ToolDialect::kHermes, std::string(kTools) + R"(,"tool_choice":"required")", true),
+            "ok");
+  EXPECT_TRUE(allows(
+      spec_, "<think>hm </thin</think>\n\n<tool_call>{\"name\":\"now\",\"arguments\":{}}</tool_call>"));
+  EXPECT_FALSE(allows(spec_, "<think>hm </think>"));
+}
+
+TEST_F(ToolRequestTest, ToolsThatAreNoneAreRefused) {
+  const auto hermes = [&](const std::string& rest) { return with_tools(ToolDialect::kHermes, rest); };
+  EXPECT_EQ(hermes(R"("tools":[{"type":"function"}])"), "tools[0] invalid_value");
+  EXPECT_EQ(hermes(R"("tools":[{"type":"function","function":{"name":""}}])"),
+            "tools[0].function.name invalid_value");
+  EXPECT_EQ(hermes(R"("tools":[{"type":"function","function":{"name":"f","parameters":[]}}])"),
+            "tools[0].function.parameters invalid_value");
+  EXPECT_EQ(hermes(R"("tools":[{"type":"function","function":{"name":"f","parameters":{"type":"thing"}}}])"),
+            "tools invalid_value");
+  EXPECT_EQ(hermes(std::string(kTools) + R"(,"tool_choice":"maybe")"), "tool_choice invalid_value");
+  EXPECT_EQ(hermes(std::string(kTools) + R"(,"tool_choice":{"type":"function","function":{"name":"g"}})"),
+            "tool_choice invalid_value");
+  EXPECT_EQ(hermes(R"("tool_choice":"required")"), "tool_choice invalid_value");
+  EXPECT_EQ(hermes(std::string(kTools) + R"(,"response_format":{"type":"json_object"})"),
+            "tools invalid_value");
+  EXPECT_EQ(with_tools(ToolDialect::kNone, kTools), "tools unsupported_parameter");
+  EXPECT_EQ(with_tools(ToolDialect::kNone, std::string(kTools) + R"(,"tool_choice":"none")"), "ok");
+  EXPECT_EQ(hermes(R"("tools":[],"tool_choice":"none")"), "ok");
+  EXPECT_EQ(hermes(R"("tools":null,"tool_choice":null)"), "ok");
 }
 
 }  // namespace

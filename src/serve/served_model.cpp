@@ -19,20 +19,27 @@ boost::json::object special_token_names(const Tokenizer& tokenizer) {
   return names;
 }
 
-Result<std::vector<uint32_t>> encode_conversation(const ServedModel& model, boost::json::array messages,
-                                                  boost::json::object variables, bool add_generation_prompt) {
+Result<Conversation> encode_conversation(const ServedModel& model, ConversationInput conversation) {
   if (!model.chat_template) {
     return input_error(model.name +
                        " has no chat template: it continues text, it does not chat. Use /v1/completions.");
   }
   ChatInput input;
-  input.messages = std::move(messages);
-  input.variables = std::move(variables);
-  input.add_generation_prompt = add_generation_prompt;
+  input.messages = std::move(conversation.messages);
+  input.tools = std::move(conversation.tools);
+  input.variables = std::move(conversation.variables);
+  input.add_generation_prompt = conversation.add_generation_prompt;
   input.now = model.clock();
   input.special_tokens = special_token_names(model.tokenizer);
   PLOW_TRY(const auto segments, model.chat_template->render_segments(input));
-  return encode_segments(model.tokenizer, segments);
+  Conversation out;
+  if (model.thinks && !segments.empty() && segments.back().trusted) {
+    std::string_view end = segments.back().text;
+    end = end.substr(0, end.find_last_not_of(" \n") + 1);
+    out.in_thought = end.ends_with("<think>");
+  }
+  PLOW_TRY(out.ids, encode_segments(model.tokenizer, segments));
+  return out;
 }
 
 }  // namespace plow

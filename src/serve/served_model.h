@@ -3,6 +3,7 @@
 
 #include "abi/step.h"
 #include "runtime/dispatcher.h"
+#include "serve/tool_calls.h"
 #include "text/chat_template/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -38,15 +39,26 @@ struct ServedModel {
   uint32_t slots = 0;              // answers at once
   std::vector<MemoryPart> memory;
   std::function<LocalTime()> clock;  // for templates that print the date
+  ToolDialect tool_dialect = ToolDialect::kNone;
+  bool thinks = false;  // its answers may begin with thoughts between <think> and </think>
 };
 
 // What templates may print as control tokens: bos_token, eos_token, ... with their spellings.
 boost::json::object special_token_names(const Tokenizer& tokenizer);
 
-// Token ids of a conversation. Text of a message never becomes a control token. Errors: what the template
-// says.
-Result<std::vector<uint32_t>> encode_conversation(const ServedModel& model, boost::json::array messages,
-                                                  boost::json::object variables, bool add_generation_prompt);
+// A conversation as the template shall show it.
+struct ConversationInput {
+  boost::json::array messages;
+  boost::json::value tools;       // an array or null
+  boost::json::object variables;  // of the request
+  bool add_generation_prompt = true;
+};
+struct Conversation {
+  std::vector<uint32_t> ids;
+  bool in_thought = false;  // it ends with <think>: the answer begins with thoughts
+};
+// Text of a message never becomes a control token. Errors: what the template says.
+Result<Conversation> encode_conversation(const ServedModel& model, ConversationInput input);
 
 // Where answers come from: a dispatcher, or what a test puts in its place. The functions may be called from
 // any thread; they mean what those of Dispatcher mean.

@@ -210,10 +210,21 @@ void Service::answer(const HttpRequest& request, RequestOrigin origin, Exchange 
   head.created = unix_seconds(std::chrono::system_clock::now());
   head.stream_usage = spec.include_usage;
   const uint64_t seed = seed_of(random_, ++requests_);
-  const AnswerSurroundings surroundings{model_, source_, log_, metrics_, queue_};
+  const AnswerSurroundings surroundings{model_,   source_, log_,
+                                        metrics_, queue_,  spec.structure ? &trie() : nullptr};
   auto started =
       std::make_shared<Answer>(surroundings, std::move(spec), std::move(head), std::move(origin), exchange);
   exchange->post([started, seed] { started->start(seed); });
+}
+
+const TokenTrie& Service::trie() {
+  std::call_once(trie_made_, [this] {
+    trie_ = std::make_unique<const TokenTrie>(model_.vocab, [this](uint32_t token) {
+      const bool text = token < model_.tokenizer.vocab_size() && !model_.tokenizer.is_special(token);
+      return text ? model_.tokenizer.token_bytes(token) : std::string();
+    });
+  });
+  return *trie_;
 }
 
 // A client that sends the same unknown field with every request is named once.

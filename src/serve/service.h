@@ -57,6 +57,8 @@ class Service : public HttpHandler {
   void reply(RequestOrigin origin, Exchange exchange, HttpResponse response);
   void account(RequestOrigin& origin, int status, const std::string& note);
 
+  const TokenTrie& trie();
+
   const ServedModel& model_;
   AnswerSource& source_;
   ServeLog& log_;
@@ -66,6 +68,9 @@ class Service : public HttpHandler {
   const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   const uint64_t random_;  // differs between runs: ids and seeds are made of it
   std::atomic<uint64_t> requests_{0};
+
+  std::once_flag trie_made_;  // at the first request with a structure: not every server gets one
+  std::unique_ptr<const TokenTrie> trie_;
 
   std::mutex unknown_mutex_;
   std::set<std::string> unknown_;  // fields that were warned of

@@ -40,9 +40,13 @@ std::optional<ApiError> encode_input(const FieldReader& fields, const ServedMode
     json::array messages;
     if (auto error = read_messages(fields.find(name)->get_array(), messages)) return error;
     const json::value* kwargs = fields.find("chat_template_kwargs");
-    encoded = encode_conversation(model, std::move(messages),
-                                  kwargs == nullptr ? json::object() : kwargs->get_object(),
-                                  fields.boolean("add_generation_prompt").value_or(true));
+    const json::value* tools = fields.find("tools");
+    const bool has_tools = tools != nullptr && !tools->get_array().empty();
+    auto conversation = encode_conversation(model, {std::move(messages), has_tools ? *tools : json::value(),
+                                                    kwargs == nullptr ? json::object() : kwargs->get_object(),
+                                                    fields.boolean("add_generation_prompt").value_or(true)});
+    if (!conversation.ok()) return invalid_field(name, conversation.error().message);
+    encoded = std::move(conversation->ids);
   } else {
     encoded = encode_text(fields, model, name);
   }

@@ -4,9 +4,11 @@
 Skipped with a message when the package is not installed (pip install openai)."""
 import asyncio
 import sys
+import urllib.request
 
 try:
     import openai
+    import pydantic  # which openai needs
 except ImportError:
     print("skipped: the Python package openai is not installed")
     sys.exit(0)
@@ -60,6 +62,19 @@ stopped = client.chat.completions.create(model=model, stop=[text[4:7]], **option
 check("a stop string ends before itself", stopped.choices[0].message.content == text[:text.find(text[4:7])]
       and stopped.choices[0].finish_reason == "stop")
 
+
+class City(pydantic.BaseModel):
+    name: str = pydantic.Field(max_length=16)
+    population: int = pydantic.Field(ge=0, le=99_999_999)
+    capital: bool
+
+
+parsed = client.chat.completions.parse(model=model, messages=messages, temperature=0, max_tokens=120, response_format=City)
+check("parse() gives the class that was asked for", isinstance(parsed.choices[0].message.parsed, City))
+chosen = client.chat.completions.create(model=model, messages=messages, temperature=1, seed=1, max_tokens=20,
+                                        extra_body={"structured_outputs": {"choice": ["red", "green"]}})
+check("a choice is one of its texts", chosen.choices[0].message.content in ("red", "green"))
+
 for name, body, error, code in [
     ("a model that is not there", {"model": "gpt-4"}, openai.NotFoundError, "model_not_found"),
     ("a temperature out of range", {"temperature": -1}, openai.BadRequestError, "invalid_value"),
@@ -85,5 +100,12 @@ async def concurrently():
 
 
 asyncio.run(concurrently())
+try:
+    from prometheus_client.parser import text_string_to_metric_families
+    request = urllib.request.Request(sys.argv[1] + "/metrics", headers={"Authorization": f"Bearer {key}"})
+    families = {f.name: f for f in text_string_to_metric_families(urllib.request.urlopen(request).read().decode())}
+    check("prometheus-client reads the metrics", families["plow_requests_running"].samples[0].value == 0)
+except ImportError:
+    print("skipped: the Python package prometheus-client is not installed")
 print("failed" if check.failed else "all passed", "with openai", openai.__version__)
 sys.exit(check.failed)

@@ -80,7 +80,11 @@ inline std::string byte_model_tokenizer_json() {
 
 class ByteModel {
  public:
-  ByteModel() : table_(compiled()), model_(make()) {}
+  explicit ByteModel(ToolDialect dialect = ToolDialect::kNone, bool thinks = false)
+      : table_(compiled()), model_(make()) {
+    model_.tool_dialect = dialect;
+    model_.thinks = thinks;
+  }
   const ServedModel& operator*() const { return model_; }
   const ServedModel* operator->() const { return &model_; }
 

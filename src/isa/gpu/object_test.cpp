@@ -1,6 +1,7 @@
-#include "isa/nvidia/object.h"
+#include "isa/gpu/object.h"
 
-#include "isa/nvidia/carried.h"
+#include "isa/gpu/carried.h"
+#include "isa/gpu/geometry.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-namespace plow::nvidia {
+namespace plow::gpu {
 namespace {
 
 class Object : public testing::TestWithParam<Isa> {};
@@ -17,7 +18,7 @@ class Object : public testing::TestWithParam<Isa> {};
 TEST_P(Object, AgreesWithItsHostInEveryNumber) {
   const auto object = interpreter_object(GetParam());
   if (object.empty())
-    GTEST_SKIP() << "no nvcc was found when this was built, so there is no " << isa_name(GetParam())
+    GTEST_SKIP() << "its compiler was not found when this was built, so there is no " << isa_name(GetParam())
                  << " object";
   const Status status = check_object(object, GetParam());
   EXPECT_TRUE(status.ok()) << status.error().message;
@@ -26,11 +27,11 @@ TEST_P(Object, AgreesWithItsHostInEveryNumber) {
 TEST_P(Object, WithAnotherNumberIsRefusedByThatNumbersName) {
   const auto object = interpreter_object(GetParam());
   if (object.empty())
-    GTEST_SKIP() << "no nvcc was found when this was built, so there is no " << isa_name(GetParam())
+    GTEST_SKIP() << "its compiler was not found when this was built, so there is no " << isa_name(GetParam())
                  << " object";
   std::vector<std::byte> bytes(object.begin(), object.end());
-  // Block tokens, head width, lanes: three words that begin the array.
-  const uint32_t begin[] = {kKvBlockTokens, kMaxHeadDim, 32};
+  // Block tokens and head width: the words that begin the array.
+  const uint32_t begin[] = {kKvBlockTokens, kMaxHeadDim};
   const auto raw = std::as_bytes(std::span(begin));
   const auto found = std::search(bytes.begin(), bytes.end(), raw.begin(), raw.end());
   ASSERT_NE(found, bytes.end());
@@ -51,8 +52,8 @@ TEST_P(Object, ThatIsCutShortIsRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, Object, testing::Values(Isa::kSm90a, Isa::kSm120),
+INSTANTIATE_TEST_SUITE_P(Isas, Object, testing::Values(Isa::kSm90a, Isa::kSm120, Isa::kGfx942, Isa::kGfx950),
                          [](const auto& one) { return isa_name(one.param); });
 
 }  // namespace
-}  // namespace plow::nvidia
+}  // namespace plow::gpu

@@ -1,4 +1,4 @@
-// What the interpreter of NVIDIA GPUs can run, and the scratch that it needs: asked when a bundle is made and
+// What the interpreter of GPUs can run, and the scratch that it needs: asked when a bundle is made and
 // when it is loaded.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-namespace plow::nvidia {
+namespace plow::gpu {
 
 // Why it cannot run the packet: no body of that number or variant, an operand of a memory, dtype or layout
 // that the body does not read, a head that is too wide. Empty when it can. REQUIRES a packet that BundleFile
@@ -18,4 +18,4 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
 // Bytes of scratch that a worker needs for the packet.
 uint64_t body_scratch_bytes(const Packet& packet, const TensorEntry* tensors);
 
-}  // namespace plow::nvidia
+}  // namespace plow::gpu

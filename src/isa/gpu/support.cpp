@@ -1,21 +1,21 @@
-#include "isa/nvidia/support.h"
+#include "isa/gpu/support.h"
 
-#include "isa/nvidia/geometry.h"
+#include "isa/gpu/geometry.h"
 #include "ops/attention/team_body.h"
 #include "ops/linear/team_body.h"
 
 #include <fmt/format.h>
 
-namespace plow::nvidia {
+namespace plow::gpu {
 namespace {
 
 static_assert(dev::kTeamUnit == kKvBlockTokens, "a unit of attention's pass is a block of the cache");
-static_assert(dev::attention_team_bytes(kMaxHeadDim, sm_90a::kLanes, sm_90a::kThreads / sm_90a::kLanes) <=
-              sm_90a::kSharedBytes);
-static_assert(dev::attention_team_bytes(kMaxHeadDim, sm_120::kLanes, sm_120::kThreads / sm_120::kLanes) <=
-              sm_120::kSharedBytes);
-
-static_assert(dev::linear_team_bytes() <= sm_120::kSharedBytes);
+#define PLOW_GPU_ISA(Name, geometry)                                                                         \
+  static_assert(dev::attention_team_bytes(kMaxHeadDim, geometry::kLanes,                                     \
+                                          geometry::kThreads / geometry::kLanes) <= geometry::kSharedBytes); \
+  static_assert(dev::linear_team_bytes() <= geometry::kSharedBytes);
+PLOW_GPU_ISAS(PLOW_GPU_ISA)
+#undef PLOW_GPU_ISA
 
 bool has_body(Op op) {
   switch (op) {
@@ -79,4 +79,4 @@ uint64_t body_scratch_bytes(const Packet& packet, const TensorEntry* tensors) {
              : 0;
 }
 
-}  // namespace plow::nvidia
+}  // namespace plow::gpu

@@ -1,6 +1,7 @@
-#include "isa/nvidia/object.h"
+#include "isa/gpu/object.h"
 
-#include "isa/nvidia/carried.h"
+#include "isa/gpu/carried.h"
+#include "isa/gpu/geometry.h"
 
 #include <elf.h>
 #include <fmt/format.h>
@@ -9,19 +10,34 @@
 #include <string_view>
 #include <vector>
 
-namespace plow::nvidia {
+namespace plow::gpu {
 
 // Of object_data.cpp.in.
-std::span<const std::byte> object_sm_90a();
-std::span<const std::byte> object_sm_120();
+#define PLOW_GPU_ISA(Name, geometry) std::span<const std::byte> object_##Name();
+PLOW_GPU_ISAS(PLOW_GPU_ISA)
+#undef PLOW_GPU_ISA
 
 namespace {
 
-constexpr Carried kOfSm90a[] = {
 #define PLOW_CARRIED(name, value) {name, static_cast<uint32_t>(value)},
-    PLOW_CARRIED_LIST(sm_90a, PLOW_CARRIED)};
-constexpr Carried kOfSm120[] = {PLOW_CARRIED_LIST(sm_120, PLOW_CARRIED)};
+#define PLOW_GPU_ISA(Name, geometry) \
+  constexpr Carried kOf##Name[] = {PLOW_CARRIED_LIST(geometry, PLOW_CARRIED)};
+PLOW_GPU_ISAS(PLOW_GPU_ISA)
+#undef PLOW_GPU_ISA
 #undef PLOW_CARRIED
+
+std::span<const Carried> carried_by(Isa isa) {
+  switch (isa) {
+#define PLOW_GPU_ISA(Name, geometry) \
+  case Isa::k##Name:                 \
+    return kOf##Name;
+    PLOW_GPU_ISAS(PLOW_GPU_ISA)
+#undef PLOW_GPU_ISA
+    case Isa::kX86_64:
+      break;
+  }
+  return {};
+}
 
 // A header of T at `offset`, or nothing when it would not lie inside.
 template <class T>
@@ -65,8 +81,10 @@ std::span<const std::byte> symbol_bytes(std::span<const std::byte> object, std::
         continue;
       }
       const auto bytes = sections[symbol.st_shndx].bytes;
-      if (symbol.st_value <= bytes.size() && symbol.st_size <= bytes.size() - symbol.st_value)
-        return bytes.subspan(symbol.st_value, symbol.st_size);
+      // An address, which in an object that was not linked begins at 0 in every section.
+      const uint64_t begin = symbol.st_value - sections[symbol.st_shndx].header->sh_addr;
+      if (begin <= bytes.size() && symbol.st_size <= bytes.size() - begin)
+        return bytes.subspan(begin, symbol.st_size);
     }
   }
   return {};
@@ -75,12 +93,20 @@ std::span<const std::byte> symbol_bytes(std::span<const std::byte> object, std::
 }  // namespace
 
 std::span<const std::byte> interpreter_object(Isa isa) {
-  return isa == Isa::kSm90a ? object_sm_90a() : object_sm_120();
+  switch (isa) {
+#define PLOW_GPU_ISA(Name, geometry) \
+  case Isa::k##Name:                 \
+    return object_##Name();
+    PLOW_GPU_ISAS(PLOW_GPU_ISA)
+#undef PLOW_GPU_ISA
+    case Isa::kX86_64:
+      break;
+  }
+  return {};
 }
 
 Status check_object(std::span<const std::byte> object, Isa isa) {
-  const std::span<const Carried> expected =
-      isa == Isa::kSm90a ? std::span<const Carried>(kOfSm90a) : std::span<const Carried>(kOfSm120);
+  const std::span<const Carried> expected = carried_by(isa);
   const auto carried = symbol_bytes(object, "plow_carried");
   if (carried.size() != expected.size() * sizeof(uint32_t)) {
     return verification_error(fmt::format(
@@ -98,4 +124,4 @@ Status check_object(std::span<const std::byte> object, Isa isa) {
   return {};
 }
 
-}  // namespace plow::nvidia
+}  // namespace plow::gpu

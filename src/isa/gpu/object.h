@@ -7,9 +7,10 @@
 #include <cstddef>
 #include <span>
 
-namespace plow::nvidia {
+namespace plow::gpu {
 
-// The ELF image of the interpreter for an ISA; empty when this program was built without (no nvcc was found).
+// The ELF image of the interpreter for an ISA; empty when this program was built without (its compiler was
+// not found).
 std::span<const std::byte> interpreter_object(Isa isa);
 
 // The kernels in it.
@@ -22,4 +23,4 @@ constexpr const char* kReadKernel = "plow_read";  // (from, u64 units of 16 byte
 // with this program's. Errors (kVerification): names the first that differs; or the object carries none.
 Status check_object(std::span<const std::byte> object, Isa isa);
 
-}  // namespace plow::nvidia
+}  // namespace plow::gpu
