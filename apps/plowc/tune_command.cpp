@@ -321,15 +321,17 @@ Status tune_bundle(const TuneOptions& given) {
   fmt::print(
       "{}: {} candidates, {} of them not timed (the same packets, or predicted to be much slower)\n\n{}\n",
       result->model, result->trials.size(), left_out, trials_table(*result));
-  if (result->winners.empty()) {
-    fmt::print("Nothing was faster by more than the spread.\n");
-    return {};
-  }
+  const auto n_won =
+      std::count_if(result->trials.begin(), result->trials.end(), [](const Trial& t) { return t.won; });
   for (const auto& [name, race] :
        {std::pair("decode", result->decode), std::pair("prefill", result->prefill)}) {
     if (race.b.count == 0) continue;
-    fmt::print("{} with all {} winners: {} before, {} now ({:+.1f}%)\n", name, result->winners.size(),
-               time_text(race.a), time_text(race.b), (race.b.ns / race.a.ns - 1) * 100);
+    fmt::print("{} with all {} that won: {} before, {} now ({:+.1f}%)\n", name, n_won, time_text(race.a),
+               time_text(race.b), (race.b.ns / race.a.ns - 1) * 100);
+  }
+  if (result->winners.empty()) {
+    fmt::print("Nothing {}was faster by more than the spread.\n", n_won > 0 ? "that won once " : "");
+    return {};
   }
   fmt::print("Stored in {}. Compile the model again to use them.\n", database_file(options.source).string());
   return {};

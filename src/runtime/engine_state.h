@@ -1,6 +1,7 @@
 // What an Engine is made of; for engine.cpp and load.cpp only.
 #pragma once
 
+#include "runtime/device_memory.h"
 #include "runtime/engine.h"
 #include "runtime/kv_cache.h"
 #include "runtime/step_device.h"
@@ -27,7 +28,8 @@ struct SlotState {
 
 struct Engine::State {
   BundleFile bundle;
-  MappedFile tape_file;  // empty when the caller holds the tape
+  MappedFile tape_file;  // empty when the caller holds the tape, or it was copied
+  DeviceMemory weights;  // the copy
   std::span<const std::byte> tape;
   IsaLevel isa = IsaLevel::kAuto;
   uint32_t context = 0;

@@ -10,9 +10,11 @@
 #include "runtime/resident_device.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -235,8 +237,23 @@ struct EngineLoader {
     return {};
   }
 
+  // On a CPU a step goes through all weights, so they are copied into huge pages: those of a mapped file are as large as the
+  // kernel happened to read it, and a step of 4 rows took a fifth longer (perf/2026-11-30-rewriting-on-the-cpu.md).
+  // Weights of more than half of the machine's memory stay where they are, and so do those that the caller holds.
+  Status place_weights() const {
+    const uint64_t bytes = state.tape_file.bytes().size();
+    const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    if (bytes == 0 || bytes > machine / 2 || state.bundle.header().isa != Isa::kX86_64) return {};
+    PLOW_TRY(state.weights, DeviceMemory::allocate(bytes, "the weights"));
+    std::memcpy(state.weights.data(), state.tape.data(), bytes);
+    state.tape = std::as_bytes(std::span(state.weights.data(), bytes));
+    state.tape_file = MappedFile();
+    return {};
+  }
+
   Status run(std::unique_ptr<GpuDriver> driver) const {
     PLOW_TRY_STATUS(check());
+    PLOW_TRY_STATUS(place_weights());
     set_sizes();
     DevicePlan plan;
     plan.bundle = &state.bundle;

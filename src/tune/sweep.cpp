@@ -1,6 +1,7 @@
 #include "tune/sweep.h"
 
 #include "compile/pipeline.h"
+#include "runtime/device_memory.h"
 #include "schedule/predict.h"
 
 #include <fmt/format.h>
@@ -25,6 +26,8 @@ constexpr uint32_t kContext = 128;
 constexpr double kHopeless = 1.25;
 // Of the time, for the candidates; what is left is for all winners together.
 constexpr double kTrialShare = 0.85;
+// Candidates that are timed however little time there is.
+constexpr uint32_t kLeastTrials = 4;
 
 // A bundle that was planned in another way, and what runs it.
 struct Variant {
@@ -51,7 +54,7 @@ class Sweeper {
   Result<SweepResult> run() {
     const auto begin = Clock::now();
     PLOW_TRY(bundle_, BundleFile::open(options_.bundle / "model.pkt"));
-    PLOW_TRY(tape_, MappedFile::open(options_.bundle / "weights.tape"));
+    PLOW_TRY_STATUS(read_tape());
     PLOW_TRY(graph_, parse_graph(bundle_.graph_text()));
     PLOW_TRY_STATUS(verify_graph(graph_));
     Plan plan{options_.part, settings_for(graph_, options_.settings)};
@@ -66,20 +69,21 @@ class Sweeper {
     }
 
     PLOW_TRY(const std::vector<Trial> trials, rank_candidates(*incumbent));
-    const auto timed =
+    const auto worth_it =
         std::count_if(trials.begin(), trials.end(), [](const Trial& t) { return t.note.empty(); });
-    const double seconds = options_.seconds / static_cast<double>(timed + 4);
+    const double seconds = options_.seconds / static_cast<double>(worth_it + 4);
+    const auto end = begin + kTrialShare * std::chrono::duration<double>(options_.seconds);
+    uint32_t n_timed = 0;
     for (size_t i = 0; i < trials.size(); ++i) {
       sink_.progress("candidates", i, trials.size());
       if (sink_.cancelled())
         return input_error("the sweep was interrupted; what was found so far is not stored");
       Trial trial = trials[i];
-      if (trial.note.empty() &&
-          Clock::now() > begin + kTrialShare * std::chrono::duration<double>(options_.seconds))
-        trial.note = "no time left";
+      if (trial.note.empty() && n_timed >= kLeastTrials && Clock::now() > end) trial.note = "no time left";
       if (trial.note.empty()) {
         PLOW_TRY(trial, try_candidate(trial.setting, incumbent, seconds));
       }
+      n_timed += trial.timed ? 1 : 0;
       if (trial.won) {
         std::erase_if(result_.winners,
                       [&](const Trial& old) { return same_place(old.setting, trial.setting); });
@@ -92,6 +96,15 @@ class Sweeper {
   }
 
  private:
+  // Into huge pages, as a loaded bundle has its weights, and once: where they lie must not decide between two
+  // variants.
+  Status read_tape() {
+    PLOW_TRY(const MappedFile file, MappedFile::open(options_.bundle / "weights.tape"));
+    PLOW_TRY(tape_, DeviceMemory::allocate(file.bytes().size(), "the weights"));
+    std::memcpy(tape_.data(), file.bytes().data(), file.bytes().size());
+    return {};
+  }
+
   static bool same_place(const TunedSetting& a, const TunedSetting& b) {
     return a.many_rows == b.many_rows && a.op == b.op && a.inputs == b.inputs && a.outputs == b.outputs;
   }
@@ -117,7 +130,8 @@ class Sweeper {
     engine.pin = true;  // two workers on one processor would measure the scheduler
     engine.slots = std::min(bundle_.header().max_slots, kDecodeRows + 2);
     engine.context = std::min(bundle_.header().max_context, kContext + kPrefillRows);
-    PLOW_TRY(variant.engine, Engine::create(std::move(file), tape_.bytes(), engine));
+    PLOW_TRY(variant.engine,
+             Engine::create(std::move(file), std::as_bytes(std::span(tape_.data(), tape_.bytes())), engine));
     const auto add_racer = [&](std::vector<Racer>& racers, const RaceWork& work) -> Status {
       PLOW_TRY(Racer racer, Racer::create(*variant.engine, work));
       racers.push_back(std::move(racer));
@@ -271,13 +285,17 @@ class Sweeper {
     if (options_.prefill) {
       PLOW_TRY(result_.prefill, race(before->prefill, tuned.prefill, seconds));
     }
+    // Among many trials some win by luck: what does not win again is not kept.
+    std::erase_if(result_.winners, [&](const Trial& winner) {
+      return !(winner.setting.many_rows ? result_.prefill : result_.decode).b_wins();
+    });
     return {};
   }
 
   const SweepOptions& options_;
   TuneSink& sink_;
   BundleFile bundle_;
-  MappedFile tape_;
+  DeviceMemory tape_;
   OpGraph graph_;
   std::vector<float> decode_logits_, prefill_logits_;
   SweepResult result_;

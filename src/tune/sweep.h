@@ -32,8 +32,10 @@ struct Trial {
 struct SweepResult {
   std::string model;
   std::vector<Trial> trials;
-  std::vector<Trial> winners;  // the settings that stay, each against what was there before it
-  // The bundle with all winners against the bundle without; only what was swept is there.
+  // The settings that stay, each against what was there before it: those that won, if all of them together
+  // win again.
+  std::vector<Trial> winners;
+  // The bundle with all that won against the bundle without; only what was swept is there.
   RaceResult decode, prefill;
 };
 

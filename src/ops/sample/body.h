@@ -262,18 +262,28 @@ PLOW_DEVICE Sampled sample_row(const SamplingParams& params, const float* row, u
   return {token, static_cast<float>(logprob)};
 }
 
-template <class I>
-PLOW_DEVICE void sample_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+// pick(parameters, logits, vocab, history, its length) -> Sampled, for each sampled row of the row tile.
+template <class I, class F>
+PLOW_DEVICE void for_sampled_rows(const BodyContext& ctx, const Packet& packet, uint32_t row_tile,
+                                  const F& pick) {
   const TensorEntry& logits = operand(ctx, packet, 0);
   const StepDescriptor& step = *ctx.step;
   const Range rows = packet_rows(ctx, packet, row_tile);
   for (uint32_t s = rows.begin; s < rows.end; ++s) {
     const uint32_t row = step.sample_rows[s];
     const uint32_t* history = step.history + size_t{step.row_slots[row]} * ctx.device->history_stride;
-    step.sampled[size_t{ctx.step_index} * step.n_samples + s] =
-        sample_row<I>(step.sampling[s], arena_row(ctx, logits, s), logits.cols, history,
-                      step.positions[row] + 1, ctx.scratch);
+    const Sampled sampled =
+        pick(step.sampling[s], arena_row(ctx, logits, s), logits.cols, history, step.positions[row] + 1);
+    if (I::thread() == 0) step.sampled[size_t{ctx.step_index} * step.n_samples + s] = sampled;
   }
+}
+
+template <class I>
+PLOW_DEVICE void sample_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+  for_sampled_rows<I>(
+      ctx, packet, row_tile,
+      [&](const SamplingParams& params, const float* logits, uint32_t vocab, const uint32_t* history,
+          uint32_t n) { return sample_row<I>(params, logits, vocab, history, n, ctx.scratch); });
 }
 
 }  // namespace plow::dev

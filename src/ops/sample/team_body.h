@@ -241,16 +241,11 @@ PLOW_DEVICE Sampled team_sample_row(const SamplingParams& params, const float* f
 
 template <class B>
 PLOW_DEVICE_BODY void sample_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
-  const TensorEntry& logits = operand(ctx, packet, 0);
-  const StepDescriptor& step = *ctx.step;
-  const Range rows = packet_rows(ctx, packet, row_tile);
-  for (uint32_t s = rows.begin; s < rows.end; ++s) {
-    const uint32_t row = step.sample_rows[s];
-    const uint32_t* history = step.history + size_t{step.row_slots[row]} * ctx.device->history_stride;
-    const Sampled sampled = team_sample_row<B>(step.sampling[s], arena_row(ctx, logits, s), logits.cols,
-                                               history, step.positions[row] + 1, ctx.scratch, ctx.shared);
-    if (B::thread() == 0) step.sampled[size_t{ctx.step_index} * step.n_samples + s] = sampled;
-  }
+  for_sampled_rows<B>(ctx, packet, row_tile,
+                      [&](const SamplingParams& params, const float* logits, uint32_t vocab,
+                          const uint32_t* history, uint32_t n) {
+                        return team_sample_row<B>(params, logits, vocab, history, n, ctx.scratch, ctx.shared);
+                      });
 }
 
 }  // namespace plow::dev
