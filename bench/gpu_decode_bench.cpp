@@ -2,7 +2,7 @@
 // which is the bytes read over the read bandwidth that the same run measured. Usage: gpu_decode_bench
 // llama-1b|llama-8b|small CONTEXT STEPS [DEVICE]
 #include "compile/pipeline.h"
-#include "isa/nvidia/support.h"
+#include "isa/gpu/support.h"
 #include "models/testing/fake_checkpoint.h"
 #include "packet/kv_plan.h"
 #include "packet/tape.h"
@@ -82,7 +82,7 @@ Result<BundleFile> bundle_of(const ModelShape& shape, const GpuFacts& gpu, uint3
     for (const Packet& packet : program.tables.packets)
       header.scratch_bytes =
           std::max(header.scratch_bytes,
-                   static_cast<uint32_t>(nvidia::body_scratch_bytes(packet, program.tables.tensors.data())));
+                   static_cast<uint32_t>(gpu::body_scratch_bytes(packet, program.tables.tensors.data())));
   }
   tables.kv_groups = plan_kv(graph, gpu.isa).groups;
   for (const TapeTensor& tensor : tape.tensors)

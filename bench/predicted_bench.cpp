@@ -41,42 +41,49 @@ Result<double> predicted_of(const Engine& engine, const RaceWork& work) {
   return *ns;
 }
 
-struct Line {
-  double predicted = 0, best = 0, quarter = 0;
-  size_t count = 0;
-};
+// All cases are gone through so many times: what shares the machine, or its host, may slow everything for
+// seconds.
+constexpr int kRounds = 3;
 
-Result<Line> run_case(Engine& engine, const BenchCase& bench, double seconds) {
-  Line line;
-  for (const RaceWork& work : bench.works) {
-    PLOW_TRY(const double predicted, predicted_of(engine, work));
-    PLOW_TRY(Racer racer, Racer::create(engine, work));
-    std::vector<double> times;
-    using Clock = std::chrono::steady_clock;
-    const auto end =
-        Clock::now() + std::chrono::duration<double>(seconds / static_cast<double>(bench.works.size()));
-    while (times.size() < 3 || Clock::now() < end) {
-      PLOW_TRY(const double ns, racer.run());
-      times.push_back(ns);
-    }
-    racer.finish();
-    line.predicted += predicted;
-    line.best += *std::min_element(times.begin(), times.end());
-    line.count += times.size();
-    line.quarter += summarise_times(std::move(times)).ns;
+// Runs a work for so long and appends the times of its steps.
+Status run_work(Engine& engine, const RaceWork& work, double seconds, std::vector<double>& times) {
+  using Clock = std::chrono::steady_clock;
+  PLOW_TRY(Racer racer, Racer::create(engine, work));
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  for (int i = 0; i < 2 || Clock::now() < end; ++i) {
+    PLOW_TRY(const double ns, racer.run());
+    times.push_back(ns);
   }
-  return line;
+  racer.finish();
+  return {};
 }
 
 Status run_bundle(const std::string& path, double seconds) {
   EngineOptions options;
   options.slots = 16;
   PLOW_TRY(Engine engine, Engine::load(path, options));
-  for (const BenchCase& bench : kCases) {
-    PLOW_TRY(const Line line, run_case(engine, bench, seconds));
+  std::vector<std::vector<std::vector<double>>> times(std::size(kCases));  // by case and work
+  for (int round = 0; round < kRounds; ++round) {
+    for (size_t c = 0; c < times.size(); ++c) {
+      const std::vector<RaceWork>& works = kCases[c].works;
+      times[c].resize(works.size());
+      for (size_t w = 0; w < works.size(); ++w)
+        PLOW_TRY_STATUS(
+            run_work(engine, works[w], seconds / kRounds / static_cast<double>(works.size()), times[c][w]));
+    }
+  }
+  for (size_t c = 0; c < times.size(); ++c) {
+    double predicted = 0, best = 0, quarter = 0;
+    size_t count = 0;
+    for (size_t w = 0; w < times[c].size(); ++w) {
+      PLOW_TRY(const double ns, predicted_of(engine, kCases[c].works[w]));
+      predicted += ns;
+      best += *std::min_element(times[c][w].begin(), times[c][w].end());
+      quarter += summarise_times(times[c][w]).ns;
+      count += times[c][w].size();
+    }
     fmt::print("| {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {} |\n", path.substr(path.rfind('/') + 1),
-               bench.name, line.predicted / 1e6, line.best / 1e6, line.best / line.predicted,
-               line.quarter / 1e6, line.count);
+               kCases[c].name, predicted / 1e6, best / 1e6, best / predicted, quarter / 1e6, count);
     std::fflush(stdout);
   }
   return {};

@@ -72,8 +72,10 @@ void add_compile_options(CLI::App& app, Arguments& a) {
                  "The checkpoint: a directory with config.json and safetensors, or a .gguf file");
   app.add_option("--hf-dir", a.checkpoint, "The same, by name");
   app.add_option("--out", a.out, "The bundle's directory [NAME.plow, here]");
-  app.add_option("--arch", a.arch, "Instruction set to compile for [this machine's]")
-      ->check(CLI::IsMember(arch_names()));
+  // The names would fill the line; they are listed by options of their own.
+  app.add_option("--arch", a.arch,
+                 "Instruction set to compile for, of --list-archs or --list-gpus [this machine's]")
+      ->check(CLI::IsMember(arch_names()).description(""));
   app.add_option("--max-ctx", a.compile.max_context,
                  "Tokens that a sequence may have [2048, or the checkpoint's if less]")
       ->check(CLI::Range(1u, kMost));

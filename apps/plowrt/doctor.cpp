@@ -24,10 +24,12 @@ std::string joined(const std::vector<std::string>& words) {
   return text.empty() ? "none of those that the interpreter looks for" : text;
 }
 
-// Which compilations of the x86-64 interpreter run here, and which of them is taken unless --isa says otherwise.
+// Which compilations of the x86-64 interpreter run here, and which of them is taken unless --isa says
+// otherwise.
 std::string interpreter_levels() {
   std::string text;
-  for (const IsaLevel level : available_isa_levels()) text += fmt::format("{}{}", text.empty() ? "" : ", ", isa_level_name(level));
+  for (const IsaLevel level : available_isa_levels())
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", isa_level_name(level));
   const auto chosen = choose_isa_level(IsaLevel::kAuto);
   return chosen.ok() ? fmt::format("{} (of {})", isa_level_name(*chosen), text) : chosen.error().message;
 }
@@ -49,19 +51,21 @@ Status check_bundle(const std::filesystem::path& path, const BundleDir& bundle, 
   } else {
     fail(receipt.error());
   }
-  if (header.n_workers > host.cores) {
+  const bool on_cpu = std::string_view(isa_vendor(header.isa)) == "cpu";
+  if (!on_cpu) line("", "its workers and memory are a GPU's");
+  if (on_cpu && header.n_workers > host.cores) {
     fail(
         does_not_fit(fmt::format("it is scheduled for {} workers and this process may use {} cores. Compile "
                                  "it again with --workers {}.",
                                  header.n_workers, host.cores, host.cores)));
   }
-  if (plan.total() > host.memory_available) {
+  if (on_cpu && plan.total() > host.memory_available) {
     fail(does_not_fit(fmt::format(
         "it needs {} of memory and {} are free. Compile it again with fewer --slots or a smaller --max-ctx.",
         format_bytes(static_cast<double>(plan.total())),
         format_bytes(static_cast<double>(host.memory_available)))));
   }
-  if (status.ok())
+  if (on_cpu && status.ok())
     line("", fmt::format("it fits: {} of memory", format_bytes(static_cast<double>(plan.total()))));
   return status;
 }

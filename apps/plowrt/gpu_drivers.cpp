@@ -1,41 +1,14 @@
 #include "plowrt/gpu_drivers.h"
 
 #include "base/text_table.h"
-#include "isa/nvidia/object.h"
+#include "isa/gpu/object.h"
 #include "runtime/cuda/cuda_driver.h"
 #include "runtime/cuda/driver_api.h"
+#include "runtime/hsa/hsa_driver.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <filesystem>
-
 namespace plow {
-
-namespace {
-
-class Library {
- public:
-  explicit Library(const char* name) : handle_(::dlopen(name, RTLD_NOW | RTLD_LOCAL)) {}
-  ~Library() {
-    if (handle_ != nullptr) ::dlclose(handle_);
-  }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-
-  bool loaded() const { return handle_ != nullptr; }
-
-  // Null when the library has no such symbol.
-  template <class Function>
-  Function* find(const char* symbol) const {
-    return reinterpret_cast<Function*>(::dlsym(handle_, symbol));
-  }
-
- private:
-  void* handle_;
-};
-
-}  // namespace
 
 std::string describe_cuda_driver() {
   const auto api = cuda::load_api();
@@ -49,7 +22,7 @@ std::string describe_cuda_driver() {
   for (size_t i = 0; i < devices->size(); ++i) {
     const cuda::DeviceFacts& device = (*devices)[i];
     const auto isa = isa_of_compute_capability(device.major, device.minor);
-    const bool built = isa && !nvidia::interpreter_object(*isa).empty();
+    const bool built = isa && !gpu::interpreter_object(*isa).empty();
     text += fmt::format(
         "; cuda:{} is {}, {} multiprocessors, {}, {}", i, device.name, device.multiprocessors,
         format_bytes(static_cast<double>(device.memory_total)),
@@ -61,20 +34,23 @@ std::string describe_cuda_driver() {
   return text;
 }
 
-// hsa_init is in the HSA runtime specification 1.2, section 2.1.
 std::string describe_hsa_runtime() {
-  const Library hsa("libhsa-runtime64.so.1");
-  if (!hsa.loaded()) return "no runtime (libhsa-runtime64.so.1 is not installed)";
-  auto* init = hsa.find<int()>("hsa_init");
-  auto* shut_down = hsa.find<int()>("hsa_shut_down");
-  if (init == nullptr || shut_down == nullptr)
-    return "libhsa-runtime64.so.1 lacks functions of the HSA runtime";
-  if (const int error = init(); error != 0) {
-    return fmt::format("libhsa-runtime64.so.1 is there, but hsa_init says {:#x}{}", error,
-                       std::filesystem::exists("/dev/kfd") ? "" : " (no /dev/kfd)");
+  const auto api = hsa::load_api();
+  if (!api.ok()) return api.error().message;
+  const auto devices = hsa::list_devices(**api);
+  if (!devices.ok()) return devices.error().message;
+  std::string text = fmt::format("HSA runtime, {} device(s)", devices->size());
+  for (size_t i = 0; i < devices->size(); ++i) {
+    const hsa::DeviceFacts& device = (*devices)[i];
+    const auto isa = isa_of_amd_name(device.isa);
+    const bool built = isa && !gpu::interpreter_object(*isa).empty();
+    text += fmt::format(
+        "; hsa:{} is {}, {} compute units, {}", i, device.name, device.compute_units,
+        built ? fmt::format("runs bundles of {}", device.isa)
+        : isa ? fmt::format("would run {}, but this program was built without clang for it", device.isa)
+              : fmt::format("{}, which plow has no interpreter for", device.isa));
   }
-  shut_down();
-  return "HSA runtime; this build has no interpreter for its devices";
+  return text;
 }
 
 }  // namespace plow

@@ -7,6 +7,7 @@
 #include "plowrt/doctor.h"
 #include "plowrt/inspect_commands.h"
 #include "plowrt/run_command.h"
+#include "plowrt/serve_command.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -31,11 +32,13 @@ struct Arguments {
   SamplingOptions sampling;
   RunOptions run;
   BenchOptions bench;
+  ServeOptions serve;
+  PsOptions ps;
   bool json = false;
 };
 
 struct Commands {
-  CLI::App *chat, *run, *bench, *decode, *prefill, *plan, *doctor, *disasm;
+  CLI::App *chat, *run, *serve, *ps, *bench, *decode, *prefill, *plan, *doctor, *disasm;
 };
 
 CLI::Option* add_assets(CLI::App* command, Arguments& a) {
@@ -44,7 +47,7 @@ CLI::Option* add_assets(CLI::App* command, Arguments& a) {
 
 void add_engine_options(CLI::App* command, Arguments& a) {
   add_assets(command, a)->required();
-  command->add_option("--device", a.engine.device, "cpu or cuda:N [what the bundle was compiled for]");
+  command->add_option("--device", a.engine.device, "cpu, cuda:N or hsa:N [what the bundle was compiled for]");
   command
       ->add_option("--threads", a.engine.threads,
                    "Threads that run packets [the bundle's workers; another number is refused]")
@@ -118,6 +121,40 @@ void add_run(CLI::App& app, Arguments& a, Commands& commands) {
       "  git diff | plowrt run --assets qwen.plow --prompt-file - --json");
 }
 
+void add_serve(CLI::App& app, Arguments& a, Commands& commands) {
+  CLI::App* serve = commands.serve = app.add_subcommand("serve", "Answer over HTTP, as OpenAI's API does");
+  add_engine_options(serve, a);
+  ServeOptions& o = a.serve;
+  serve->add_option("--host", o.http.host, "Address to listen on; 0.0.0.0: all of this machine")
+      ->capture_default_str();
+  serve->add_option("--port", o.http.port, "Port; 0: any that is free")->capture_default_str();
+  serve->add_option("--ctx", a.engine.context, "Tokens of prompt and answer [as compiled]")
+      ->check(CLI::Range(1u, kMost));
+  serve->add_option("--slots", a.engine.slots, "Answers at once [as compiled]")->check(CLI::Range(1u, kMost));
+  serve->add_option("--queue", o.queue, "Requests that may wait; more are refused")->capture_default_str();
+  serve
+      ->add_option("--steps-at-once", o.steps_at_once,
+                   "Tokens of a lone answer between two looks for new requests")
+      ->check(CLI::Range(1u, 64u))
+      ->capture_default_str();
+  serve->add_option("--drain-seconds", o.drain_seconds, "Time for what runs when the server is told to stop")
+      ->capture_default_str();
+  serve->add_option("--api-key", o.api_key,
+                    "Key that requests must have [none]; better given as PLOW_API_KEY");
+  serve->add_option("--served-name", o.served_name, "The model's name in requests [as compiled]");
+  serve->add_flag("--log-json", o.log_json, "Log a JSON object a line");
+  serve->footer(
+      "Examples:\n  plowrt serve --assets smollm2.plow\n  plowrt serve --assets smollm2.plow --port 9000 "
+      "--ctx 4096");
+
+  commands.ps = app.add_subcommand("ps", "What a server does");
+  commands.ps->add_option("--host", a.ps.host, "The server's address")->capture_default_str();
+  commands.ps->add_option("--port", a.ps.port, "The server's port")->capture_default_str();
+  commands.ps->add_option("--api-key", a.ps.api_key, "The server's key; better given as PLOW_API_KEY");
+  commands.ps->add_flag("--json", a.ps.json, "Print one JSON object");
+  commands.ps->footer("Example:\n  plowrt ps --port 9000");
+}
+
 void add_bench_options(CLI::App* command, Arguments& a) {
   add_engine_options(command, a);
   command->add_option("--ctx", a.bench.context, "Tokens of the prompt")
@@ -179,6 +216,11 @@ Status run_model_command(const Commands& commands, Arguments& a) {
     a.bench.json = a.json;
     return commands.decode->parsed() ? bench_decode(a.bench) : bench_prefill(a.bench);
   }
+  if (commands.serve->parsed()) {
+    a.serve.bundle = a.assets;
+    a.serve.engine = a.engine;
+    return serve_command(a.serve);
+  }
   a.engine.slots = 1;  // one sequence; a smaller cache
   if (commands.chat->parsed()) {
     return chat_command({a.assets, a.engine, a.system, a.max_tokens == 0 ? 1024 : a.max_tokens, a.sampling});
@@ -193,8 +235,11 @@ Status run_model_command(const Commands& commands, Arguments& a) {
 }
 
 Result<int> dispatch(const Commands& commands, Arguments& a) {
-  if (commands.chat->parsed() || commands.run->parsed() || commands.bench->parsed()) {
+  if (commands.chat->parsed() || commands.run->parsed() || commands.serve->parsed() ||
+      commands.bench->parsed()) {
     PLOW_TRY_STATUS(run_model_command(commands, a));
+  } else if (commands.ps->parsed()) {
+    PLOW_TRY_STATUS(ps_command(a.ps));
   } else if (commands.plan->parsed()) {
     PLOW_TRY_STATUS(plan_command(a.assets, a.slots, a.context));
   } else if (commands.doctor->parsed()) {
@@ -217,9 +262,11 @@ int run_plowrt(int argc, char** argv) {
       "Examples:\n"
       "  plowrt chat --assets smollm2.plow\n"
       "  plowrt run --assets smollm2.plow --prompt 'What is a prime number?'\n"
+      "  plowrt serve --assets smollm2.plow\n"
       "  plowrt bench decode --assets smollm2.plow");
   add_chat(app, arguments, commands);
   add_run(app, arguments, commands);
+  add_serve(app, arguments, commands);
   add_bench(app, arguments, commands);
   add_inspect_commands(app, arguments, commands);
   finish_options(app);

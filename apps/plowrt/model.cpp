@@ -22,10 +22,15 @@ double number_or(const simdjson::dom::element& object, const char* key, double f
   return value;
 }
 
-Result<std::optional<ChatTemplate>> load_chat_template(const fs::path& path) {
+// Empty when the bundle has none.
+Result<std::string> load_template_source(const fs::path& path) {
   std::error_code error;
-  if (!fs::exists(path, error)) return std::optional<ChatTemplate>();
-  PLOW_TRY(const std::string source, read_text_file(path, kMaxTemplate));
+  if (!fs::exists(path, error)) return std::string();
+  return read_text_file(path, kMaxTemplate);
+}
+
+Result<std::optional<ChatTemplate>> compile_chat_template(const fs::path& path, const std::string& source) {
+  if (source.empty()) return std::optional<ChatTemplate>();
   auto compiled = ChatTemplate::compile(source);
   if (!compiled.ok()) return compiled.error().at(path.string());
   return std::optional<ChatTemplate>(std::move(compiled).value());
@@ -76,11 +81,12 @@ Result<Model> load_model(const fs::path& path, const EngineOptions& options) {
   PLOW_TRY(Engine engine, Engine::load(path, options));
   PLOW_TRY(MappedFile table, MappedFile::open(path / "tokenizer.bin"));
   PLOW_TRY(Tokenizer tokenizer, Tokenizer::open(std::move(table)));
-  PLOW_TRY(auto chat_template, load_chat_template(path / "chat_template.jinja"));
+  PLOW_TRY(std::string source, load_template_source(path / "chat_template.jinja"));
+  PLOW_TRY(auto chat_template, compile_chat_template(path / "chat_template.jinja", source));
   PLOW_TRY(GenerationDefaults defaults, load_generation(path / "generation.json"));
   std::string name = model_names(engine.bundle(), path).served_name;
-  return Model{std::move(name), std::move(engine), std::move(tokenizer), std::move(chat_template),
-               std::move(defaults)};
+  return Model{std::move(name),          std::move(engine), std::move(tokenizer),
+               std::move(chat_template), std::move(source), std::move(defaults)};
 }
 
 }  // namespace plow

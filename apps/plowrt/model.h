@@ -28,6 +28,7 @@ struct Model {
   Engine engine;
   Tokenizer tokenizer;
   std::optional<ChatTemplate> chat_template;
+  std::string template_source;  // of it; empty when there is none
   GenerationDefaults defaults;
 };
 

@@ -16,4 +16,7 @@ namespace plow {
 Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer, const ChatTemplate& chat_template,
                                           const boost::json::array& messages);
 
+// Now, where this machine is.
+LocalTime local_time();
+
 }  // namespace plow

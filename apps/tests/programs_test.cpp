@@ -35,8 +35,8 @@ std::vector<std::string> names_in(const fs::path& folder) {
 TEST(Programs, HelpTextsAreTheGoldenOnes) {
   for (const char* command :
        {"plowc --help", "plowc explain --help", "plowc viz --help", "plowrt --help", "plowrt chat --help",
-        "plowrt run --help", "plowrt bench --help", "plowrt bench decode --help", "plowrt plan --help",
-        "plowrt doctor --help", "plowrt disasm --help"}) {
+        "plowrt run --help", "plowrt serve --help", "plowrt ps --help", "plowrt bench --help",
+        "plowrt bench decode --help", "plowrt plan --help", "plowrt doctor --help", "plowrt disasm --help"}) {
     const ProgramResult result = run(command);
     EXPECT_EQ(result.exit_code, 0) << command;
     std::string name = command;
@@ -55,7 +55,7 @@ TEST(Programs, SayTheirVersion) {
 
 TEST(Programs, ListTheInstructionSets) {
   EXPECT_NE(run("plowc --list-archs").out.find("x86-64"), std::string::npos);
-  EXPECT_NE(run("plowc --list-gpus").out.find("sm_90a"), std::string::npos);
+  EXPECT_EQ(run("plowc --list-gpus").out, "sm_90a\nsm_120\ngfx942\ngfx950\n");
 }
 
 // ---- compiling
@@ -370,6 +370,25 @@ TEST(Inspect, DoctorSaysWhetherABundleFits) {
   const ProgramResult wide = run("plowrt doctor --assets DIR/wide.plow");
   EXPECT_EQ(wide.exit_code, 4) << wide.out;
   EXPECT_NE(wide.err.find("200 workers"), std::string::npos) << wide.err;
+}
+
+// A machine without a GPU of the bundle's vendor says so; one that has it is not what this tests.
+TEST(Inspect, ABundleForAGpuThatIsNotHereIsRefusedByItsIsaAndVendor) {
+  const std::tuple<const char*, const char*, const char*> gpus[] = {
+      {"gfx942", "AMD", "/dev/kfd"}, {"gfx950", "AMD", "/dev/kfd"}, {"sm_90a", "NVIDIA", "/dev/nvidiactl"}};
+  for (const auto& [isa, vendor, device] : gpus) {
+    ASSERT_EQ(run(fmt::format("plowc DIR/tiny --arch {} --max-ctx 64 --out DIR/{}.plow", isa, isa)).exit_code,
+              0);
+    if (fs::exists(device)) continue;
+    const ProgramResult result = run(fmt::format("plowrt run --assets DIR/{}.plow --prompt a", isa));
+    EXPECT_EQ(result.exit_code, 5) << result.err;
+    EXPECT_NE(result.err.find(
+                  fmt::format("The bundle is for {}, a GPU of {}, and cannot be run here: ", isa, vendor)),
+              std::string::npos)
+        << result.err;
+    const ProgramResult doctor = run(fmt::format("plowrt doctor --assets DIR/{}.plow", isa));
+    EXPECT_EQ(doctor.err.find("cores"), std::string::npos) << "workers of a GPU are no cores: " << doctor.err;
+  }
 }
 
 // ---- answering

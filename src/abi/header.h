@@ -26,6 +26,16 @@ constexpr const char* isa_name(Isa isa) {
   return nullptr;
 }
 
+// "cpu", or who makes the GPUs that it is of.
+constexpr const char* isa_vendor(Isa isa) {
+  switch (isa) {
+#define PLOW_ISA(number, Name, text, vendor) \
+  case Isa::k##Name: return vendor;
+#include "abi/isas.def"
+  }
+  return nullptr;
+}
+
 enum class SectionKind : uint32_t {
   kPrograms = 1,   // ProgramEntry[]
   kWorkers = 2,    // WorkerEntry[], program-major

@@ -35,8 +35,9 @@ struct SamplingParams {
   float presence_penalty;    // 0: off; subtracted once from tokens seen in the answer
   float frequency_penalty;   // 0: off; subtracted for each time that a token was seen in the answer
   uint64_t seed;             // draws are Philox4x32-10(key = seed, counter = position of the token): the same whatever the batch
+  const uint32_t* mask;      // [(vocab + 31) / 32] device-visible words: token t may be picked when bit t % 32 of word t / 32 is set; null: all may
   uint32_t prompt_tokens;    // how many of the history are the prompt's
-  uint32_t reserved[5];
+  uint32_t reserved[3];
 };
 static_assert(sizeof(SamplingParams) == 64, "SamplingParams is part of the step's format");
 

@@ -1,18 +1,20 @@
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-
 #include "base/byte_reader.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/float16.h"
 #include "base/mapped_file.h"
+#include "base/release_pages.h"
 #include "base/staged_directory.h"
 #include "base/testing/temp_dir.h"
 #include "base/text_table.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
 
 namespace plow {
 namespace {
@@ -93,7 +95,8 @@ TEST(Digest, PiecesGiveTheSameAsTheWhole) {
   const std::string text(100'000, 'x');
   const auto bytes = std::as_bytes(std::span(text));
   Xxh3Stream stream;
-  for (size_t i = 0; i < bytes.size(); i += 777) stream.update(bytes.subspan(i, std::min<size_t>(777, bytes.size() - i)));
+  for (size_t i = 0; i < bytes.size(); i += 777)
+    stream.update(bytes.subspan(i, std::min<size_t>(777, bytes.size() - i)));
   EXPECT_EQ(stream.digest(), xxh3_128(bytes));
 }
 
@@ -103,6 +106,29 @@ TEST(MappedFile, SaysWhatIsWrong) {
   const auto folder = MappedFile::open(dir.path());
   ASSERT_FALSE(folder.ok());
   EXPECT_NE(folder.error().message.find("not a regular file"), std::string::npos);
+}
+
+// Pages of mapped files that this process has in memory.
+int64_t mapped_file_pages() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t size = 0, resident = 0, shared = 0;
+  statm >> size >> resident >> shared;
+  return shared;
+}
+
+TEST(MappedFile, PagesThatAreReleasedLeaveMemoryAndComeBackWhenTouched) {
+  const TempDir dir;
+  const std::string text(size_t{16} << 20, 'x');
+  std::ofstream(dir.path() / "large") << text;
+  const auto file = MappedFile::open(dir.path() / "large");
+  ASSERT_TRUE(file.ok());
+  const auto touch = [&] { return std::count(file->bytes().begin(), file->bytes().end(), std::byte{'x'}); };
+  EXPECT_EQ(touch(), int64_t{16} << 20);
+  const int64_t touched = mapped_file_pages();
+  release_pages(file->bytes().subspan(1));
+  EXPECT_LE(mapped_file_pages(), touched - (int64_t{15} << 20) / ::sysconf(_SC_PAGESIZE));
+  release_pages(file->bytes().first(1));  // no whole page: nothing happens
+  EXPECT_EQ(touch(), int64_t{16} << 20);
 }
 
 TEST(StagedDirectory, AppearsWholeOrNotAtAll) {

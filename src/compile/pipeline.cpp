@@ -13,7 +13,7 @@
 #include "compile/run_verifier.h"
 #include "compile/text_files.h"
 #include "compile/write_tape.h"
-#include "isa/nvidia/support.h"
+#include "isa/gpu/support.h"
 #include "isa/x86_64/interpreter.h"
 #include "models/models.h"
 #include "packet/kv_plan.h"
@@ -231,7 +231,7 @@ uint64_t scratch_bytes(const std::vector<ProgramStages>& programs, Isa isa) {
     const uint32_t row_tile = std::max(entry.token_row_tile, entry.sample_row_tile);
     for (const Packet& packet : program.tables.packets) {
       const TensorEntry* tensors = program.tables.tensors.data();
-      most = std::max(most, isa == Isa::kX86_64 ? body_scratch_bytes(packet, tensors, row_tile) : nvidia::body_scratch_bytes(packet, tensors));
+      most = std::max(most, isa == Isa::kX86_64 ? body_scratch_bytes(packet, tensors, row_tile) : gpu::body_scratch_bytes(packet, tensors));
     }
   }
   return most;

@@ -52,14 +52,14 @@ PLOW_DEVICE uint32_t ceil_div(uint32_t a, uint32_t b) { return a / b + (a % b !=
 
 PLOW_DEVICE float to_float(float value) { return value; }
 PLOW_DEVICE float to_float(Bf16 value) { return bits_to<float>(static_cast<uint32_t>(value.bits) << 16); }
+// Without a branch: the exponent is moved by a product, which is exact and makes a subnormal number normal.
 PLOW_DEVICE float to_float(F16 value) {
   const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000u) << 16;
-  const uint32_t exponent = (value.bits >> 10) & 0x1fu;
-  const uint32_t mantissa = value.bits & 0x3ffu;
-  if (exponent == 0x1fu) return bits_to<float>(sign | 0x7f800000u | (mantissa << 13));
-  if (exponent != 0) return bits_to<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
-  const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;  // subnormal: exact
-  return (value.bits & 0x8000u) != 0 ? -magnitude : magnitude;
+  const float magnitude = bits_to<float>(static_cast<uint32_t>(value.bits & 0x7fffu) << 13) * 0x1p112f;
+  uint32_t bits;
+  __builtin_memcpy(&bits, &magnitude, sizeof(bits));
+  const uint32_t special = (value.bits & 0x7c00u) == 0x7c00u ? 0x7f800000u : 0;
+  return bits_to<float>(bits | special | sign);
 }
 
 }  // namespace plow::dev

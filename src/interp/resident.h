@@ -2,7 +2,7 @@
 // is told to stop or nothing was asked of it for a while. Host and device code both read this.
 //
 // Worker 0 hears the bell: it copies the descriptor and its arrays from host memory, so that no other worker
-// ever reads across the bus, lets the others go, and when all are back writes tokens and outcome to the host.
+// reads across the bus (but for masks of sampling, where they lie), lets the others go, and when all are back writes tokens and outcome to the host.
 #pragma once
 
 #include "interp/loop.h"

@@ -52,6 +52,15 @@ concept IsTeam =
   B::trap();
 };
 
+// Only where a wave of 64 lanes multiplies tiles by a unit for matrices: A of 16 x 32 by B of 32 x 16, both
+// bf16, added to C of 16 x 16 in f32. Lane l gives A[l % 16][8 (l / 16) + i] and B[8 (l / 16) + i][l % 16], i
+// from 0 to 7, two to a word with the lower half first, and holds C[4 (l / 16) + i][l % 16], i from 0 to 3.
+// Every lane of the wave must call. A column of C depends on nothing but that column of B.
+template <class B>
+concept HasMatrixUnit = HasLanes<B> && requires(const uint32_t (&words)[4], float (&c)[4]) {
+  B::multiply_add(words, words, c);
+};
+
 template <class B>
 PLOW_DEVICE uint32_t lane() {
   return B::thread() % B::kLanes;

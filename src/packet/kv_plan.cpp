@@ -1,7 +1,7 @@
 #include "packet/kv_plan.h"
 
 #include "base/check.h"
-#include "isa/nvidia/geometry.h"
+#include "isa/gpu/geometry.h"
 #include "isa/x86_64/geometry.h"
 
 namespace plow {
@@ -14,7 +14,9 @@ uint32_t kv_block_tokens(Isa isa) {
   switch (isa) {
     case Isa::kX86_64: return x86_64::kKvBlockTokens;
     case Isa::kSm90a:
-    case Isa::kSm120: return nvidia::kKvBlockTokens;
+    case Isa::kSm120:
+    case Isa::kGfx942:
+    case Isa::kGfx950: return gpu::kKvBlockTokens;
   }
   PLOW_CHECK(false, "no block size for ISA {}", static_cast<uint32_t>(isa));
   __builtin_unreachable();

@@ -69,7 +69,9 @@ Layout layout_of_matrices(Isa isa) {
   switch (isa) {
     case Isa::kX86_64: return Layout::kRows16Pairs;
     case Isa::kSm90a:
-    case Isa::kSm120: return Layout::kAtoms8x128;
+    case Isa::kSm120:
+    case Isa::kGfx942:
+    case Isa::kGfx950: return Layout::kAtoms8x128;
   }
   PLOW_CHECK(false, "no layout of matrices for ISA {}", static_cast<uint32_t>(isa));
   __builtin_unreachable();

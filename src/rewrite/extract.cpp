@@ -36,7 +36,10 @@ class Bits {
 class ChoiceMeter {
  public:
   ChoiceMeter(const ExtractionProblem& problem, const std::vector<uint32_t>& choice)
-      : problem_(problem), choice_(choice), state_(problem.classes.size(), State::kNew), depth_(problem.classes.size(), 0) {}
+      : problem_(problem),
+        choice_(choice),
+        state_(problem.classes.size(), State::kNew),
+        depth_(problem.classes.size(), 0) {}
 
   bool visit(uint32_t eclass) {
     if (state_[eclass] != State::kNew) return state_[eclass] == State::kDone;
@@ -65,29 +68,29 @@ class ChoiceMeter {
   std::vector<uint32_t> depth_;
 };
 
-constexpr uint32_t kNobody = 0xffffffffu;
-
 // How far below a node its needs are followed.
 constexpr int kNeedsDepth = 6;
 
-// Finds nodes that no best choice needs. Node a makes node b of the same class needless when it asks for no more (every
-// choice with b computes the inputs of a anyway, behind no fewer waits) and costs no more than b with all that only b's
-// class reads: a choice with b gets no worse when a takes its place and what nobody reads then is dropped.
+// Finds nodes that no best choice needs. Node a makes node b of the same class needless when it asks for no
+// more (every choice with b computes the inputs of a anyway, behind no fewer waits) and costs no more than b
+// with what b reads for itself: a choice with b gets no worse when a takes its place and what nobody reads
+// then is dropped. b reads a class for itself when every way from a root to it leads through b's own class,
+// and no way from a does.
 class NeedlessNodes {
  public:
-  explicit NeedlessNodes(const ExtractionProblem& problem) : problem_(problem), live_(problem.classes.size()) {
+  explicit NeedlessNodes(const ExtractionProblem& problem)
+      : problem_(problem), live_(problem.classes.size()) {
     for (uint32_t c = 0; c < live_.size(); ++c) {
       for (uint32_t i = 0; i < problem.classes[c].size(); ++i) live_[c].push_back(i);
     }
   }
 
-  // By class: the nodes that stay. Dropping one may make what it read the affair of a single class, so it goes on until
-  // nothing changes.
+  // By class: the nodes that stay. Dropping one may leave another class to a single reader, so it goes on
+  // until nothing changes.
   std::vector<std::vector<uint32_t>> run() {
     for (bool changed = true; changed;) {
       changed = false;
-      find_sole_readers();
-      for (uint32_t c = 0; c < live_.size(); ++c) changed |= prune(c);
+      for (uint32_t c = 0; c < live_.size(); ++c) changed |= live_[c].size() > 1 && prune(c);
     }
     return std::move(live_);
   }
@@ -101,26 +104,25 @@ class NeedlessNodes {
     return least;
   }
 
-  void find_sole_readers() {
-    sole_reader_.assign(live_.size(), kNobody);
-    std::vector<bool> has_several(live_.size(), false);
-    for (const uint32_t root : problem_.roots) has_several[root] = true;
-    for (uint32_t c = 0; c < live_.size(); ++c) {
+  // The classes that a way from `open` leads to when it must not enter `closed`.
+  Bits reached(std::vector<uint32_t> open, uint32_t closed) const {
+    Bits seen(live_.size());
+    while (!open.empty()) {
+      const uint32_t c = open.back();
+      open.pop_back();
+      if (c == closed || seen.test(c)) continue;
+      seen.set(c);
       for (const uint32_t i : live_[c]) {
-        for (const ExtractionNode::Input& input : node(c, i).inputs) {
-          uint32_t& reader = sole_reader_[input.eclass];
-          if (reader != kNobody && reader != c) has_several[input.eclass] = true;
-          reader = c;
-        }
+        for (const ExtractionNode::Input& input : node(c, i).inputs) open.push_back(input.eclass);
       }
     }
-    for (uint32_t c = 0; c < live_.size(); ++c) {
-      if (has_several[c]) sole_reader_[c] = kNobody;
-    }
+    return seen;
   }
 
-  static bool reads(const ExtractionNode& node, uint32_t eclass) {
-    return std::ranges::any_of(node.inputs, [&](const auto& input) { return input.eclass == eclass; });
+  Bits reached_from(const ExtractionNode& from, uint32_t closed) const {
+    std::vector<uint32_t> open;
+    for (const ExtractionNode::Input& input : from.inputs) open.push_back(input.eclass);
+    return reached(std::move(open), closed);
   }
 
   // Whether the node cannot be computed without the class of `x`, and not without a wait for it if x waits.
@@ -134,26 +136,36 @@ class NeedlessNodes {
     });
   }
 
-  bool replaces(uint32_t c, const ExtractionNode& a, const ExtractionNode& b) const {
+  // `beside`: classes that the roots reach without class c; `below`: those that a reaches without it.
+  bool replaces(uint32_t c, const ExtractionNode& a, const ExtractionNode& b, const Bits& beside,
+                const Bits& below) const {
     if (!std::ranges::all_of(a.inputs, [&](const auto& x) { return needs(b, x, kNeedsDepth); })) return false;
     double cost = b.cost;
     for (size_t k = 0; k < b.inputs.size(); ++k) {
       const uint32_t input = b.inputs[k].eclass;
-      const bool is_repeated = std::any_of(b.inputs.begin(), b.inputs.begin() + static_cast<std::ptrdiff_t>(k),
-                                           [&](const auto& other) { return other.eclass == input; });
-      if (!is_repeated && input != c && sole_reader_[input] == c && !reads(a, input)) cost += least_cost(input);
+      const bool is_repeated =
+          std::any_of(b.inputs.begin(), b.inputs.begin() + static_cast<std::ptrdiff_t>(k),
+                      [&](const auto& other) { return other.eclass == input; });
+      if (!is_repeated && input != c && !beside.test(input) && !below.test(input)) cost += least_cost(input);
     }
     return a.cost <= cost;
   }
 
   bool prune(uint32_t c) {
+    const Bits beside = reached(problem_.roots, c);
     std::vector<uint32_t> kept = live_[c];
-    for (const uint32_t i : live_[c]) {
-      const bool is_needless = std::ranges::any_of(kept, [&](uint32_t j) {
-        if (i == j || !replaces(c, node(c, j), node(c, i))) return false;
-        return j < i || !replaces(c, node(c, i), node(c, j));
-      });
-      if (is_needless) std::erase(kept, i);
+    std::vector<Bits> below;  // by place in live_[c]
+    for (const uint32_t i : live_[c]) below.push_back(reached_from(node(c, i), c));
+    const auto better = [&](size_t a, size_t b) {
+      return replaces(c, node(c, live_[c][a]), node(c, live_[c][b]), beside, below[a]);
+    };
+    for (size_t b = 0; b < live_[c].size(); ++b) {
+      for (size_t a = 0; a < live_[c].size(); ++a) {
+        const bool is_kept = std::ranges::find(kept, live_[c][a]) != kept.end();
+        if (a == b || !is_kept || !better(a, b) || (b < a && better(b, a))) continue;
+        std::erase(kept, live_[c][b]);
+        break;
+      }
     }
     const bool changed = kept.size() != live_[c].size();
     live_[c] = std::move(kept);
@@ -162,7 +174,6 @@ class NeedlessNodes {
 
   const ExtractionProblem& problem_;
   std::vector<std::vector<uint32_t>> live_;
-  std::vector<uint32_t> sole_reader_;  // by class: the only class whose nodes read it, or kNobody
 };
 
 class Extractor {
@@ -186,8 +197,8 @@ class Extractor {
   }
 
  private:
-  // What every way to compute a class needs (itself among it), the least of its own cost, and the fewest waits
-  // on the way to it.
+  // What every way to compute a class needs (itself among it), the least of its own cost, and the fewest
+  // waits on the way to it.
   void bound_below() {
     own_.assign(n_, kInfinite);
     for (uint32_t c = 0; c < n_; ++c) {
@@ -246,7 +257,8 @@ class Extractor {
     return measure_choice(problem_, result) ? std::optional(std::move(result)) : std::nullopt;
   }
 
-  // Bans one class at a time, and keeps what gets cheaper without it; then tries every other node of every class.
+  // Bans one class at a time, and keeps what gets cheaper without it; then tries every other node of every
+  // class.
   void improve() {
     std::vector<bool> banned(n_, false);
     for (bool better = true; better;) {
@@ -287,7 +299,8 @@ class Extractor {
       if (c == to) return true;
       if (seen.test(c) || choice[c] == kUnused) continue;
       seen.set(c);
-      for (const ExtractionNode::Input& input : problem_.classes[c][choice[c]].inputs) stack.push_back(input.eclass);
+      for (const ExtractionNode::Input& input : problem_.classes[c][choice[c]].inputs)
+        stack.push_back(input.eclass);
     }
     return false;
   }
@@ -301,7 +314,9 @@ class Extractor {
     open.pop_back();
     for (const uint32_t i : live_[c]) {
       const ExtractionNode& node = problem_.classes[c][i];
-      if (std::ranges::any_of(node.inputs, [&](const auto& input) { return reaches(choice, input.eclass, c); })) continue;
+      if (std::ranges::any_of(node.inputs,
+                              [&](const auto& input) { return reaches(choice, input.eclass, c); }))
+        continue;
       std::vector<uint32_t> next = open;
       for (const ExtractionNode::Input& input : node.inputs) next.push_back(input.eclass);
       choice[c] = i;

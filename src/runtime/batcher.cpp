@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace plow {
 namespace {
@@ -126,7 +127,7 @@ uint32_t Batcher::steps_at_once(const std::vector<Part>& parts) const {
   if (!waiting_.empty()) return 1;
   for (const Part& part : parts) {
     const Sequence& sequence = running_[part.sequence];
-    if (part.n_tokens != 1 || !part.sampled) return 1;
+    if (part.n_tokens != 1 || !part.sampled || sequence.request.rule) return 1;
     steps = std::min({steps, sequence.request.max_tokens - sequence.answered,
                       engine_.context() - engine_.position(sequence.slot)});
   }
@@ -141,13 +142,29 @@ Result<StepResult> Batcher::submit(const std::vector<Part>& parts, uint32_t n_st
     requests.push_back({sequence.slot, tokens.subspan(engine_.position(sequence.slot), part.n_tokens),
                         part.sampled ? std::span(&part.sample_row, 1) : std::span<const uint32_t>(),
                         sequence.request.sampling});
+    if (sequence.request.rule) requests.back().sampling.mask = *sequence.request.rule->allowed();
   }
   return engine_.step(requests, {n_steps, false});
+}
+
+// A rule that cannot tell what may come next ends its answer, before it holds up the others.
+void Batcher::fail_broken_rules() {
+  for (size_t i = running_.size(); i-- > 0;) {
+    Sequence& sequence = running_[i];
+    if (!sequence.request.rule) continue;
+    const Result<const uint32_t*> allowed = sequence.request.rule->allowed();
+    if (allowed.ok()) continue;
+    engine_.close_slot(sequence.slot);
+    end(sequence, EndReason::kFailed, allowed.error().message);
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
 void Batcher::run_step() {
   PLOW_CHECK(!idle(), "a step without sequences");
   admit();
+  fail_broken_rules();
+  if (running_.empty()) return;
   const std::vector<Part> parts = compose();
   uint32_t n_steps = steps_at_once(parts);
   Result<StepResult> result = submit(parts, n_steps);
@@ -184,6 +201,12 @@ void Batcher::make_room(const Error& error) {
 
 // Takes a picked token into the answer; whether the answer goes on.
 bool Batcher::accept(Sequence& sequence, const StepToken& token) {
+  if (!std::isfinite(token.logprob)) {
+    end(sequence, EndReason::kFailed,
+        "The model gives no token a probability: its logits are not numbers, or it rules out all that the "
+        "grammar allows.");
+    return false;
+  }
   const auto& stops = sequence.request.stop_ids;
   if (std::ranges::find(stops, token.token) != stops.end()) {
     end(sequence, EndReason::kStopToken);
@@ -193,6 +216,10 @@ bool Batcher::accept(Sequence& sequence, const StepToken& token) {
   ++sequence.answered;
   ++counts_.answer_tokens;
   if (sequence.request.on_token) sequence.request.on_token(token.token, token.logprob);
+  if (sequence.request.rule && sequence.request.rule->accept(token.token)) {
+    end(sequence, EndReason::kStopToken);
+    return false;
+  }
   if (sequence.answered == sequence.request.max_tokens) {
     end(sequence, EndReason::kMaxTokens);
     return false;

@@ -11,17 +11,19 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace plow {
 
 enum class EndReason : uint8_t {
-  kStopToken,  // a token of stop_ids was picked; it is not part of the answer
+  kStopToken,  // a token of stop_ids was picked, which is not part of the answer; or its rule is complete
   kMaxTokens,
   kContext,  // the context is full
   kCancelled,
-  kFailed,  // the step failed, or the cache cannot hold the sequence alone: `message` says which
+  kFailed,  // the step or the rule failed, the logits are no numbers, or the cache cannot hold the sequence
+            // alone: `message` says which
 };
 
 struct AnswerEnd {
@@ -30,13 +32,25 @@ struct AnswerEnd {
   uint32_t answer_tokens = 0;  // that on_token was told
 };
 
+// What an answer may consist of, token by token: a grammar. Called on the thread that runs the steps.
+class AnswerRule {
+ public:
+  virtual ~AnswerRule() = default;
+  // The tokens that may come next, as SamplingParams::mask has them; the same until accept(). Stop tokens are
+  // among them when the answer may end here. Errors: the rule cannot tell; the answer fails.
+  virtual Result<const uint32_t*> allowed() = 0;
+  // Takes a token that was allowed and is none of the stop tokens; true when the answer is then complete.
+  virtual bool accept(uint32_t token) = 0;
+};
+
 // One answer that is wanted.
 struct AnswerRequest {
   std::vector<uint32_t> prompt;                 // at least one token
   uint32_t max_tokens = 256;                    // at least 1
   SamplingParams sampling = greedy_sampling();  // prompt_tokens is set here
   std::vector<uint32_t> stop_ids;
-  int32_t priority = 0;  // the higher goes first; equal ones in order of arrival
+  int32_t priority = 0;              // the higher goes first; equal ones in order of arrival
+  std::shared_ptr<AnswerRule> rule;  // of this answer alone; null: any tokens
   // Called between steps, on the thread that runs them; they must not block and not call the batcher.
   std::function<void(uint32_t token, float logprob)> on_token;
   std::function<void(const AnswerEnd& end)> on_end;  // once, last
@@ -99,6 +113,7 @@ class Batcher {
   uint32_t unfed(const Sequence& sequence) const;
   bool cache_holds(const Sequence& candidate) const;
   void admit();
+  void fail_broken_rules();
   std::vector<Part> compose() const;
   uint32_t steps_at_once(const std::vector<Part>& parts) const;
   Result<StepResult> submit(const std::vector<Part>& parts, uint32_t n_steps);

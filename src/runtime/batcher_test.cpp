@@ -180,6 +180,62 @@ TEST_F(BatcherTest, AnAnswerEndsAtItsStopTokenAndAtTheContext) {
   EXPECT_EQ(answers_[1].tokens, std::vector(whole.begin(), whole.begin() + static_cast<long>(at)));
 }
 
+// Lets a token be picked that is n mod 5 for the n-th of the answer, `most` of them; then it breaks or is
+// complete.
+class CountingRule : public AnswerRule {
+ public:
+  CountingRule(size_t most, bool breaks) : most_(most), breaks_(breaks) {}
+  Result<const uint32_t*> allowed() override {
+    if (breaks_ && n_ == most_) return does_not_fit("the rule broke");
+    mask_.assign((TinyModel::kVocab + 31) / 32, 0);
+    for (size_t t = n_ % 5; t < TinyModel::kVocab; t += 5) mask_[t / 32] |= 1u << (t % 32);
+    return mask_.data();
+  }
+  bool accept(uint32_t token) override {
+    EXPECT_EQ(token % 5, n_ % 5);
+    return ++n_ == most_ && !breaks_;
+  }
+
+ private:
+  size_t most_, n_ = 0;
+  bool breaks_;
+  std::vector<uint32_t> mask_;
+};
+
+TEST_F(BatcherTest, ARuleMasksEveryTokenOfItsAnswerAndNoOther) {
+  const auto requests = mixed_requests(5);
+  EngineOptions options;
+  options.cache_positions = 150;  // so little that some are preempted
+  Engine engine = make(options);
+  Batcher batcher(engine, {0, 8});
+  for (size_t i = 0; i < 5; ++i) add(batcher, i, requests[i]);
+  for (size_t i = 0; i < 3; ++i) {
+    AnswerRequest ruled = requests[i];
+    ruled.max_tokens = 60;
+    ruled.rule = std::make_shared<CountingRule>(20 + i, i == 2);
+    add(batcher, 10 + i, ruled);
+  }
+  run(batcher);
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(answers_[i].tokens, alone(requests[i])) << i;
+  for (size_t i = 10; i < 13; ++i) EXPECT_EQ(answers_[i].tokens.size(), 10 + i);
+  EXPECT_EQ(answers_[10].end.reason, EndReason::kStopToken);
+  EXPECT_EQ(answers_[12].end.reason, EndReason::kFailed);
+  EXPECT_EQ(answers_[12].end.message, "the rule broke");
+  EXPECT_EQ(engine.free_blocks(0), engine.n_blocks(0));
+}
+
+TEST_F(BatcherTest, AnAnswerFailsWhenNothingCanBePicked) {
+  AnswerRequest request = mixed_requests(1)[0];
+  const std::vector<uint32_t> none((TinyModel::kVocab + 31) / 32, 0);
+  request.sampling.mask = none.data();
+  Engine engine = make();
+  Batcher batcher(engine);
+  add(batcher, 0, request);
+  run(batcher);
+  EXPECT_EQ(answers_[0].end.reason, EndReason::kFailed);
+  EXPECT_TRUE(answers_[0].tokens.empty());
+}
+
 TEST_F(BatcherTest, RequestsThatCannotBeAnsweredAreRefused) {
   Engine engine = make();
   const Batcher batcher(engine);

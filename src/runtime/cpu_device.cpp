@@ -1,9 +1,34 @@
 #include "runtime/cpu_device.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
 namespace plow {
+namespace {
+
+// Weights up to half of the machine's memory are copied: the other half is for the cache and for the file
+// they come from.
+bool copies_weights(uint64_t bytes) {
+  const auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)),
+             page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return bytes <= pages * page / 2;
+}
+
+}  // namespace
+
+// A step goes through all weights, so they lie in huge pages: those of a mapped file are as large as the
+// kernel happened to read it, and a step of 4 rows took a sixth longer for that
+// (perf/2026-11-30-rewriting-on-the-cpu.md).
+Status CpuDevice::place_weights(std::span<const std::byte> tape) {
+  device_.tape = reinterpret_cast<const unsigned char*>(tape.data());
+  if (tape.empty() || !copies_weights(tape.size())) return {};
+  PLOW_TRY(weights_, DeviceMemory::allocate(tape.size(), "the weights"));
+  std::memcpy(weights_.data(), tape.data(), tape.size());
+  device_.tape = weights_.data();
+  return {};
+}
 
 Status CpuDevice::allocate(const DevicePlan& plan) {
   const BundleFile& bundle = *plan.bundle;
@@ -25,10 +50,10 @@ Status CpuDevice::allocate(const DevicePlan& plan) {
 Result<std::unique_ptr<CpuDevice>> CpuDevice::create(const DevicePlan& plan, IsaLevel level, bool pin) {
   auto cpu = std::make_unique<CpuDevice>();
   PLOW_TRY_STATUS(cpu->allocate(plan));
+  PLOW_TRY_STATUS(cpu->place_weights(plan.tape));
   for (const ProgramView& program : plan.bundle->programs()) cpu->programs_.push_back(table_of(program));
   Device& device = cpu->device_;
   device.programs = cpu->programs_.data();
-  device.tape = reinterpret_cast<const unsigned char*>(plan.tape.data());
   device.arena = cpu->arena_.data();
   device.kv_pools = cpu->pool_pointers_.data();
   device.kv_groups = plan.bundle->kv_groups().data();

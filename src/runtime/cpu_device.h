@@ -21,10 +21,11 @@ class CpuDevice final : public StepDevice {
 
  private:
   Status allocate(const DevicePlan& plan);
+  Status place_weights(std::span<const std::byte> tape);
   void restart();
 
   std::vector<ProgramTable> programs_;
-  DeviceMemory arena_, counters_, scratch_;
+  DeviceMemory arena_, counters_, scratch_, weights_;
   uint64_t scratch_stride_ = 0;
   std::vector<DeviceMemory> pools_;  // by KV group
   std::vector<unsigned char*> pool_pointers_;

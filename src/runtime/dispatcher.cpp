@@ -9,6 +9,7 @@ namespace plow {
 
 Dispatcher::Dispatcher(Engine engine, const DispatchOptions& options)
     : engine_(std::move(engine)), batcher_(engine_, options.batch), queue_(options.queue) {
+  status_.counts = batcher_.counts();
   status_.since = std::chrono::steady_clock::now();
   thread_ = std::thread([this] { loop(); });
 }
@@ -32,8 +33,9 @@ std::variant<std::vector<uint64_t>, Refused> Dispatcher::ask(std::vector<AnswerR
   }
   const size_t most = size_t{queue_} + engine_.n_slots();
   if (requests.size() > most) {
-    return Refused{Refusal::kInvalid,
-                   fmt::format("{} answers were asked for at once; {} can run and wait here.", requests.size(), most)};
+    return Refused{
+        Refusal::kInvalid,
+        fmt::format("{} answers were asked for at once; {} can run and wait here.", requests.size(), most)};
   }
   std::vector<uint64_t> ids;
   {

@@ -117,6 +117,13 @@ TEST_F(DispatcherTest, ACancelledAnswerAndThoseLeftAtTheEndAreTold) {
   EXPECT_EQ(left.get().end.reason, EndReason::kCancelled);
 }
 
+TEST_F(DispatcherTest, TheCacheIsCountedBeforeTheFirstStep) {
+  const Dispatcher dispatcher(engine(), {});
+  const BatchCounts counts = dispatcher.status().counts;
+  EXPECT_GT(counts.blocks, 0u);
+  EXPECT_EQ(counts.free_blocks, counts.blocks);
+}
+
 TEST_F(DispatcherTest, AnInvalidRequestIsRefusedBeforeItIsQueued) {
   Dispatcher dispatcher(engine(), {});
   AnswerRequest empty;

@@ -1,11 +1,12 @@
 #include "base/digest.h"
-#include "isa/nvidia/geometry.h"
-#include "isa/nvidia/support.h"
+#include "isa/gpu/geometry.h"
+#include "isa/gpu/support.h"
 #include "isa/x86_64/geometry.h"
 #include "runtime/cpu_device.h"
 #include "runtime/cuda/cuda_driver.h"
 #include "bundle/receipt.h"
 #include "runtime/engine_state.h"
+#include "runtime/hsa/hsa_driver.h"
 #include "runtime/resident_device.h"
 
 #include <fmt/format.h>
@@ -66,7 +67,7 @@ Status check_program(const BundleFile& bundle, uint32_t index) {
   for (size_t i = 0; i < program.packets.size(); ++i) {
     const Packet& packet = program.packets[i];
     const std::string reason = cpu ? unsupported_reason(packet, program.tensors.data())
-                                   : nvidia::unsupported_reason(packet, program.tensors.data());
+                                   : gpu::unsupported_reason(packet, program.tensors.data());
     if (!reason.empty()) {
       return input_error(fmt::format(
           "Packet {} of program {} cannot run here: {}. Compile the bundle with this version of plowc.", i,
@@ -74,7 +75,7 @@ Status check_program(const BundleFile& bundle, uint32_t index) {
     }
     const uint64_t scratch =
         cpu ? body_scratch_bytes(packet, program.tensors.data(), row_tile_of(*program.entry, packet))
-            : nvidia::body_scratch_bytes(packet, program.tensors.data());
+            : gpu::body_scratch_bytes(packet, program.tensors.data());
     if (scratch > bundle.header().scratch_bytes) {
       return input_error(
           fmt::format("Packet {} of program {} needs {} bytes of scratch, and the bundle grants {}. Compile "
@@ -86,7 +87,7 @@ Status check_program(const BundleFile& bundle, uint32_t index) {
 }
 
 Status check_kv_groups(std::span<const KvGroup> groups, Isa isa) {
-  const uint32_t needed = isa == Isa::kX86_64 ? x86_64::kKvBlockTokens : nvidia::kKvBlockTokens;
+  const uint32_t needed = isa == Isa::kX86_64 ? x86_64::kKvBlockTokens : gpu::kKvBlockTokens;
   for (size_t g = 0; g < groups.size(); ++g) {
     if (groups[g].block_tokens == needed) continue;
     return input_error(
@@ -96,29 +97,51 @@ Status check_kv_groups(std::span<const KvGroup> groups, Isa isa) {
   return {};
 }
 
-// The ordinal of "cuda:N".
-std::optional<uint32_t> cuda_ordinal(std::string_view device) {
-  constexpr std::string_view kPrefix = "cuda:";
-  if (!device.starts_with(kPrefix)) return std::nullopt;
+// A device as it is named: "cpu", "cuda:N" or "hsa:N".
+struct NamedDevice {
+  std::string_view vendor;  // as in abi/isas.def
   uint32_t ordinal = 0;
-  const char* end = device.data() + device.size();
-  const auto [rest, error] = std::from_chars(device.data() + kPrefix.size(), end, ordinal);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return ordinal;
+};
+std::optional<NamedDevice> parse_device(std::string_view name) {
+  if (name == "cpu") return NamedDevice{"cpu"};
+  for (const auto& [prefix, vendor] : {std::pair{std::string_view("cuda:"), "nvidia"}, {"hsa:", "amd"}}) {
+    if (!name.starts_with(prefix)) continue;
+    NamedDevice device{vendor};
+    const char* end = name.data() + name.size();
+    const auto [rest, error] = std::from_chars(name.data() + prefix.size(), end, device.ordinal);
+    if (error == std::errc() && rest == end) return device;
+  }
+  return std::nullopt;
 }
 
 // A device that was named must be of the bundle's kind: nothing is replaced silently.
-Status check_device(const std::string& device, Isa isa) {
-  if (device.empty()) return {};
-  const bool gpu = cuda_ordinal(device).has_value();
-  if (!gpu && device != "cpu")
-    return usage_error(fmt::format("'{}' is no device; choose cpu or cuda:N, N from 0 on.", device));
-  if (gpu == (isa != Isa::kX86_64)) return {};
+Status check_device(const std::string& name, Isa isa) {
+  if (name.empty()) return {};
+  const auto device = parse_device(name);
+  if (!device)
+    return usage_error(fmt::format("'{}' is no device; choose cpu, cuda:N or hsa:N, N from 0 on.", name));
+  if (device->vendor == isa_vendor(isa)) return {};
   return usage_error(
       fmt::format("The bundle is for {}, and {} does not run that. Compile it for the device with plowc "
                   "--arch, or choose another "
                   "--device.",
-                  isa_name(isa), device));
+                  isa_name(isa), name));
+}
+
+// A GPU of the vendor whose code the bundle holds: the one that was named, else the first.
+Result<std::unique_ptr<GpuDriver>> open_gpu(const std::string& name, Isa isa) {
+  const auto device = parse_device(name);
+  const uint32_t ordinal = device ? device->ordinal : 0;
+  const bool amd = isa_vendor(isa) == std::string_view("amd");
+  auto driver = amd ? open_hsa(ordinal) : open_cuda(ordinal);
+  if (driver.ok()) return driver;
+  Error error = driver.error();
+  if (error.message.ends_with('.')) error.message.pop_back();
+  error.message = fmt::format(
+      "The bundle is for {}, a GPU of {}, and cannot be run here: {}. Run plowrt doctor for "
+      "what is here, or compile for it with plowc --arch.",
+      isa_name(isa), amd ? "AMD" : "NVIDIA", error.message);
+  return error;
 }
 
 }  // namespace
@@ -206,7 +229,7 @@ struct EngineLoader {
       return {};
     }
     if (driver == nullptr) {
-      PLOW_TRY(driver, open_cuda(cuda_ordinal(options.device).value_or(0)));
+      PLOW_TRY(driver, open_gpu(options.device, state.bundle.header().isa));
     }
     PLOW_TRY(state.device, ResidentDevice::create(plan, std::move(driver)));
     return {};

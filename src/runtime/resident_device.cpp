@@ -203,6 +203,8 @@ Status ResidentDevice::make_host_arrays(const DevicePlan& plan) {
   PLOW_TRY(step.sample_rows, host_array<uint32_t>(driver, plan.max_samples));
   PLOW_TRY(step.sampling, host_array<SamplingParams>(driver, plan.max_samples));
   PLOW_TRY(step.sampled, host_array<Sampled>(driver, uint64_t{kMaxSteps} * plan.max_samples));
+  mask_words_ = (bundle_->header().vocab + 31) / 32;
+  PLOW_TRY(masks_, host_array<uint32_t>(driver, uint64_t{plan.max_samples} * mask_words_));
   PLOW_TRY(const uint32_t** tables, host_array<const uint32_t*>(driver, plan.kv_blocks.size()));
   for (size_t g = 0; g < plan.kv_blocks.size(); ++g) {
     PLOW_TRY(tables[g], host_array<uint32_t>(driver, uint64_t{plan.slots} * plan.table_width));
@@ -277,7 +279,15 @@ void ResidentDevice::fill_mailbox(const StepDescriptor& step) {
   std::copy_n(step.positions, step.n_rows, to.positions);
   std::copy_n(step.row_slots, step.n_rows, const_cast<uint32_t*>(to.row_slots));
   std::copy_n(step.sample_rows, step.n_samples, const_cast<uint32_t*>(to.sample_rows));
-  std::copy_n(step.sampling, step.n_samples, const_cast<SamplingParams*>(to.sampling));
+  for (uint32_t s = 0; s < step.n_samples; ++s) {
+    SamplingParams& params = const_cast<SamplingParams*>(to.sampling)[s];
+    params = step.sampling[s];
+    if (params.mask == nullptr) continue;
+    // Left in the host's memory: masks are rare, and only the worker that samples the row reads its own.
+    uint32_t* mask = masks_ + size_t{s} * mask_words_;
+    std::copy_n(params.mask, mask_words_, mask);
+    params.mask = mask;
+  }
   for (uint32_t g = 0; g < resident_.n_kv_groups; ++g) {
     const uint32_t tokens = bundle_->kv_groups()[g].block_tokens;
     for (uint32_t s = 0; s < step.n_spans; ++s) {

@@ -46,6 +46,8 @@ class ResidentDevice final : public StepDevice {
   uint64_t counter_bytes_ = 0;
   Mailbox* mailbox_ = nullptr;  // in host memory, as are the arrays that its step points to
   std::vector<const uint32_t*> host_tables_;
+  uint32_t* masks_ = nullptr;  // [max samples][mask_words_], in host memory: of the samples that have one
+  uint32_t mask_words_ = 0;
   uint32_t epoch_ = 0;
   bool launched_ = false;
   uint64_t launches_ = 0;

@@ -17,20 +17,54 @@ namespace plow {
 namespace {
 
 using emulated::EmulatedDriver;
+using emulated::EmulatedMatrixTeam;
 using emulated::EmulatedOptions;
+using emulated::EmulatedTeam;
 
+// A kind of GPU: its threads' primitives, and an instruction set of that kind.
+struct WavesOf32 {
+  using Team = EmulatedTeam<32>;
+  static constexpr Isa kIsa = Isa::kSm90a;
+};
+struct WavesOf64 {
+  using Team = EmulatedTeam<64>;
+  static constexpr Isa kIsa = Isa::kGfx942;
+};
+struct WavesOf64WithMatrixUnits {
+  using Team = EmulatedMatrixTeam;
+  static constexpr Isa kIsa = Isa::kGfx950;
+};
+
+// Fibers take their time, so each suite is run on those kinds that differ in what it looks at.
+template <class Gpu>
+class ResidentDeviceOn : public testing::Test {};
+using Gpus = testing::Types<WavesOf32, WavesOf64, WavesOf64WithMatrixUnits>;
+TYPED_TEST_SUITE(ResidentDeviceOn, Gpus);
+
+template <class Gpu>
+class ResidentDeviceWithProductsOn : public testing::Test {};
+using Products = testing::Types<WavesOf32, WavesOf64WithMatrixUnits>;
+TYPED_TEST_SUITE(ResidentDeviceWithProductsOn, Products);
+
+template <class Gpu>
+class ResidentDeviceWithWavesOn : public testing::Test {};
+using Waves = testing::Types<WavesOf32, WavesOf64>;
+TYPED_TEST_SUITE(ResidentDeviceWithWavesOn, Waves);
+
+template <class Gpu = WavesOf32>
 SeededToy gpu_toy(SeededToyOptions options = {}) {
-  options.isa = Isa::kSm90a;
+  options.isa = Gpu::kIsa;
   SeededToy toy = make_seeded_toy(options);
   toy.tables.header.scratch_bytes = 8 * options.shape.vocab;
   return toy;
 }
 
-template <uint32_t kLanes>
-Engine engine_of(const SeededToy& toy, EmulatedOptions emulated, EngineOptions options = {}) {
+template <class Gpu = WavesOf32>
+Engine engine_of(const SeededToy& toy, EmulatedOptions emulated = {}, EngineOptions options = {}) {
   emulated.n_workers = toy.tables.header.n_workers;
-  auto engine =
-      Engine::create_on(toy.open(), toy.tape, options, std::make_unique<EmulatedDriver<kLanes>>(emulated));
+  emulated.isa = Gpu::kIsa;
+  auto engine = Engine::create_on(toy.open(), toy.tape, options,
+                                  std::make_unique<EmulatedDriver<typename Gpu::Team>>(emulated));
   PLOW_CHECK(engine.ok(), "{}", engine.error().message);
   return std::move(engine).value();
 }
@@ -86,41 +120,41 @@ void expect_sequence(Engine& engine, const SeededToy& toy, const std::vector<uin
   engine.close_slot(slot);
 }
 
-TEST(ResidentDevice, ComputesWhatTheGraphSaysWithWavesOfBothWidths) {
+TYPED_TEST(ResidentDeviceOn, ComputesWhatTheGraphSays) {
   for (const uint32_t window : {0u, 6u}) {
     SeededToyOptions options;
     options.shape.window = window;
     options.n_workers = 3;
-    const SeededToy toy = gpu_toy(options);
+    const SeededToy toy = gpu_toy<TypeParam>(options);
     const auto tokens = some_tokens(15, options.shape.vocab, window);
-    Engine narrow = engine_of<32>(toy, {.threads = 64, .seed = window});
-    expect_sequence(narrow, toy, tokens, 8);
-    expect_sequence(narrow, toy, tokens, 3);
-    Engine wide = engine_of<64>(toy, {.threads = 128, .seed = window});
-    expect_sequence(wide, toy, tokens, 5);
+    Engine engine = engine_of<TypeParam>(toy, {.seed = window});
+    expect_sequence(engine, toy, tokens, 8);
+    expect_sequence(engine, toy, tokens, 3);
   }
 }
 
 // Heads beyond a wave's columns, heads that are no multiple of 8, wide norms, many query heads of a KV head,
 // more positions than one unit.
-TEST(ResidentDevice, ComputesOddShapesToo) {
-  for (const ToyShape& shape :
-       {ToyShape{1, 64, 6, 1, 10, 56, 101, 0}, ToyShape{1, 1040, 2, 2, 320, 24, 67, 70}}) {
+TYPED_TEST(ResidentDeviceWithProductsOn, ComputesOddShapesToo) {
+  // A head of 320 columns is more than a wave of 32 lanes takes at once, also over more than one unit.
+  const uint32_t wide_tokens = TypeParam::Team::kLanes == 32 ? 67 : 6;
+  for (const auto& [shape, tokens] : {std::pair{ToyShape{1, 64, 6, 1, 10, 56, 101, 0}, 67u},
+                                      {ToyShape{1, 1040, 2, 2, 320, 24, 67, 70}, wide_tokens}}) {
     SeededToyOptions options;
     options.shape = shape;
     options.max_context = 150;
     options.n_workers = 2;
     options.programs = {{{4, 4, 4, 4}, 16, 16, {}}, {{72, 72, 72, 16}, 16, 16, {}}};
-    const SeededToy toy = gpu_toy(options);
-    Engine engine = engine_of<32>(toy, {.threads = 64});
-    expect_sequence(engine, toy, some_tokens(67, shape.vocab, 3), 67);
+    const SeededToy toy = gpu_toy<TypeParam>(options);
+    Engine engine = engine_of<TypeParam>(toy);
+    expect_sequence(engine, toy, some_tokens(tokens, shape.vocab, 3), tokens);
   }
 }
 
-TEST(ResidentDevice, ARowsBitsDoNotDependOnWhatSharesTheStep) {
+TYPED_TEST(ResidentDeviceOn, ARowsBitsDoNotDependOnWhatSharesTheStep) {
   SeededToyOptions options;
-  const SeededToy toy = gpu_toy(options);
-  Engine engine = engine_of<32>(toy, {});
+  const SeededToy toy = gpu_toy<TypeParam>(options);
+  Engine engine = engine_of<TypeParam>(toy);
   const auto tokens = some_tokens(5, options.shape.vocab, 9), other = some_tokens(5, options.shape.vocab, 4);
   std::vector<std::vector<float>> seen;
   const uint32_t last = 0;
@@ -145,13 +179,17 @@ TEST(ResidentDevice, ARowsBitsDoNotDependOnWhatSharesTheStep) {
 }
 
 // Every mode of sampling, against the reference in double on the very logits.
-TEST(ResidentDevice, SamplesAsTheReferenceDoes) {
+TYPED_TEST(ResidentDeviceWithWavesOn, SamplesAsTheReferenceDoes) {
   SeededToyOptions options;
-  const SeededToy toy = gpu_toy(options);
-  Engine engine = engine_of<32>(toy, {});
+  const SeededToy toy = gpu_toy<TypeParam>(options);
+  Engine engine = engine_of<TypeParam>(toy);
   std::vector<SamplingParams> modes;
-  for (uint32_t i = 0; i < 20; ++i) {
+  std::vector<std::vector<uint32_t>> masks(30);
+  for (uint32_t i = 0; i < 30; ++i) {
     SamplingParams p = greedy_sampling();
+    for (uint32_t t = 0; t < options.shape.vocab; t += 32)
+      masks[i].push_back(0x9249'2492u >> (i % 5) | 1u << (i * 7 % 32));  // a third of the tokens
+    p.mask = i >= 16 ? masks[i].data() : nullptr;
     p.flags = i % 10 == 0 ? kSampleGreedy : 0u;
     p.temperature = 0.3f + 0.2f * static_cast<float>(i % 7);
     p.top_k = i % 3 == 0 ? 1 + i % 11 : 0;
@@ -184,10 +222,10 @@ TEST(ResidentDevice, SamplesAsTheReferenceDoes) {
   EXPECT_EQ(differ, 0u);  // a draw may fall within rounding of a boundary; none of these does
 }
 
-TEST(ResidentDevice, StepsWithoutTheHostGiveTheSameTokens) {
+TYPED_TEST(ResidentDeviceWithWavesOn, StepsWithoutTheHostGiveTheSameTokens) {
   SeededToyOptions options;
-  const SeededToy toy = gpu_toy(options);
-  Engine engine = engine_of<32>(toy, {});
+  const SeededToy toy = gpu_toy<TypeParam>(options);
+  Engine engine = engine_of<TypeParam>(toy);
   const auto prompt = some_tokens(6, options.shape.vocab, 2);
   SamplingParams drawn = greedy_sampling();
   drawn.flags = 0;
@@ -214,8 +252,8 @@ TEST(ResidentDevice, StepsWithoutTheHostGiveTheSameTokens) {
   EXPECT_EQ(answers[0], answers[2]);
 }
 
-TEST(ResidentDevice, AStepThatWaitsInVainFailsWithItsPacketAndTheEngineGoesOn) {
-  SeededToy toy = gpu_toy();
+TYPED_TEST(ResidentDeviceWithWavesOn, AStepThatWaitsInVainFailsWithItsPacketAndTheEngineGoesOn) {
+  SeededToy toy = gpu_toy<TypeParam>();
   ProgramTables& program = toy.tables.programs[1];
   for (Packet& packet : program.packets) {
     if (packet.body != static_cast<uint16_t>(Op::kRmsNorm) || packet.n_signals == 0) continue;
@@ -224,7 +262,7 @@ TEST(ResidentDevice, AStepThatWaitsInVainFailsWithItsPacketAndTheEngineGoesOn) {
   }
   EngineOptions options;
   options.deadline = std::chrono::milliseconds(50);
-  Engine engine = engine_of<32>(toy, {}, options);
+  Engine engine = engine_of<TypeParam>(toy, {}, options);
   const uint32_t slot = engine.open_slot().value();
   const auto tokens = some_tokens(10, 60, 1);
   for (int i = 0; i < 3; ++i) {
@@ -242,7 +280,7 @@ TEST(ResidentDevice, AStepThatWaitsInVainFailsWithItsPacketAndTheEngineGoesOn) {
 
 TEST(ResidentDevice, AKernelThatEndedForWantOfWorkIsLaunchedAgain) {
   const SeededToy toy = gpu_toy();
-  Engine engine = engine_of<32>(toy, {});
+  Engine engine = engine_of(toy);
   const auto tokens = some_tokens(4, 60, 1);
   expect_sequence(engine, toy, tokens, 2);
   std::this_thread::sleep_for(std::chrono::milliseconds(400));
@@ -251,14 +289,16 @@ TEST(ResidentDevice, AKernelThatEndedForWantOfWorkIsLaunchedAgain) {
 
 TEST(ResidentDevice, ABundleForAnotherGpuIsRefusedWithBothNumbers) {
   const SeededToy toy = gpu_toy();
-  auto engine = Engine::create_on(toy.open(), toy.tape, {},
-                                  std::make_unique<EmulatedDriver<32>>(EmulatedOptions{.n_workers = 5}));
+  auto engine =
+      Engine::create_on(toy.open(), toy.tape, {},
+                        std::make_unique<EmulatedDriver<EmulatedTeam<32>>>(EmulatedOptions{.n_workers = 5}));
   ASSERT_FALSE(engine.ok());
   EXPECT_NE(engine.error().message.find("2 workers"), std::string::npos) << engine.error().message;
   EXPECT_NE(engine.error().message.find("5 multiprocessors"), std::string::npos) << engine.error().message;
   EXPECT_EQ(engine.error().error_class, ErrorClass::kDevice);
-  engine = Engine::create_on(toy.open(), toy.tape, {},
-                             std::make_unique<EmulatedDriver<32>>(EmulatedOptions{.isa = Isa::kSm120}));
+  engine = Engine::create_on(
+      toy.open(), toy.tape, {},
+      std::make_unique<EmulatedDriver<EmulatedTeam<32>>>(EmulatedOptions{.isa = Isa::kSm120}));
   ASSERT_FALSE(engine.ok());
   EXPECT_NE(engine.error().message.find("sm_90a, and an emulated GPU runs sm_120"), std::string::npos)
       << engine.error().message;
@@ -267,7 +307,7 @@ TEST(ResidentDevice, ABundleForAnotherGpuIsRefusedWithBothNumbers) {
 TEST(ResidentDevice, ADeviceThatIsNamedIsNeverReplaced) {
   const SeededToy toy = gpu_toy();
   EngineOptions options;
-  for (const char* device : {"cpu", "cuda:", "cuda:x", "gpu"}) {
+  for (const char* device : {"cpu", "cuda:", "cuda:x", "hsa:0", "hsa:x", "gpu"}) {
     options.device = device;
     const auto engine = Engine::create(toy.open(), toy.tape, options);
     ASSERT_FALSE(engine.ok()) << device;

@@ -3,7 +3,6 @@
 #include "base/check.h"
 #include "runtime/engine.h"
 
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
@@ -32,8 +31,6 @@ Result<std::unique_ptr<PacketRig>> PacketRig::create(const RigSize& size) {
   rig->lists_.resize(size.n_workers);
   PLOW_TRY(rig->tape_,
            DeviceMemory::allocate(std::max<uint64_t>(align(size.tape_bytes), 4096), "calibration weights"));
-  // The weights of a bundle are a mapped file, whose pages are small.
-  ::madvise(rig->tape_.data(), rig->tape_.bytes(), MADV_NOHUGEPAGE);
   PLOW_TRY(rig->arena_, DeviceMemory::allocate(kMostArena, "calibration activations"));
   fill(rig->tape_);
   fill(rig->arena_);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -14,12 +15,16 @@ namespace plow {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Sequences that decode side by side in a race, and rows of a chunk.
 constexpr uint32_t kDecodeRows = 4;
 constexpr uint32_t kPrefillRows = 192;
 constexpr uint32_t kContext = 128;
 // A candidate that the cost model finds so much slower is not timed: the model is not so wrong.
 constexpr double kHopeless = 1.25;
+// Of the time, for the candidates; what is left is for all winners together.
+constexpr double kTrialShare = 0.85;
 
 // A bundle that was planned in another way, and what runs it.
 struct Variant {
@@ -44,6 +49,7 @@ class Sweeper {
   Sweeper(const SweepOptions& options, TuneSink& sink) : options_(options), sink_(sink) {}
 
   Result<SweepResult> run() {
+    const auto begin = Clock::now();
     PLOW_TRY(bundle_, BundleFile::open(options_.bundle / "model.pkt"));
     PLOW_TRY(tape_, MappedFile::open(options_.bundle / "weights.tape"));
     PLOW_TRY(graph_, parse_graph(bundle_.graph_text()));
@@ -59,13 +65,21 @@ class Sweeper {
       PLOW_TRY(prefill_logits_, incumbent->prefill[0].logits());
     }
 
-    const std::vector<TunedSetting> candidates = list_candidates(plan.settings);
-    const double seconds = options_.seconds / static_cast<double>(candidates.size() + 4);
-    for (size_t i = 0; i < candidates.size(); ++i) {
-      sink_.progress("candidates", i, candidates.size());
+    PLOW_TRY(const std::vector<Trial> trials, rank_candidates(*incumbent));
+    const auto timed =
+        std::count_if(trials.begin(), trials.end(), [](const Trial& t) { return t.note.empty(); });
+    const double seconds = options_.seconds / static_cast<double>(timed + 4);
+    for (size_t i = 0; i < trials.size(); ++i) {
+      sink_.progress("candidates", i, trials.size());
       if (sink_.cancelled())
         return input_error("the sweep was interrupted; what was found so far is not stored");
-      PLOW_TRY(Trial trial, try_candidate(candidates[i], incumbent, seconds));
+      Trial trial = trials[i];
+      if (trial.note.empty() &&
+          Clock::now() > begin + kTrialShare * std::chrono::duration<double>(options_.seconds))
+        trial.note = "no time left";
+      if (trial.note.empty()) {
+        PLOW_TRY(trial, try_candidate(trial.setting, incumbent, seconds));
+      }
       if (trial.won) {
         std::erase_if(result_.winners,
                       [&](const Trial& old) { return same_place(old.setting, trial.setting); });
@@ -100,6 +114,7 @@ class Sweeper {
     PLOW_TRY(BundleFile file, BundleFile::from_bytes(serialise_bundle(tables)));
     EngineOptions engine;
     engine.isa = options_.level;
+    engine.pin = true;  // two workers on one processor would measure the scheduler
     engine.slots = std::min(bundle_.header().max_slots, kDecodeRows + 2);
     engine.context = std::min(bundle_.header().max_context, kContext + kPrefillRows);
     PLOW_TRY(variant.engine, Engine::create(std::move(file), tape_.bytes(), engine));
@@ -119,6 +134,43 @@ class Sweeper {
       PLOW_TRY_STATUS(add_racer(variant.prefill, {rows, true, 0}));
     }
     return {};
+  }
+
+  // All candidates against the first incumbent, those first that the model finds best: time may run out.
+  Result<std::vector<Trial>> rank_candidates(const Variant& incumbent) const {
+    std::vector<Trial> trials;
+    for (const TunedSetting& setting : list_candidates(incumbent.plan.settings)) {
+      PLOW_TRY(const auto candidate, make(plan_with(incumbent.plan, setting)));
+      trials.push_back(predict_trial(setting, incumbent, *candidate));
+    }
+    const auto ratio = [](const Trial& t) {
+      return t.note.empty() ? t.predicted_ns / t.predicted_before_ns : kHopeless;
+    };
+    std::stable_sort(trials.begin(), trials.end(),
+                     [&](const Trial& a, const Trial& b) { return ratio(a) < ratio(b); });
+    return trials;
+  }
+
+  static Plan plan_with(Plan plan, const TunedSetting& setting) {
+    std::erase_if(plan.settings, [&](const TunedSetting& old) { return same_place(old, setting); });
+    plan.settings.push_back(setting);
+    return plan;
+  }
+
+  // Not timed yet; with a note when it is not worth that.
+  Trial predict_trial(const TunedSetting& setting, const Variant& incumbent, const Variant& candidate) const {
+    Trial trial;
+    trial.setting = setting;
+    const size_t program = setting.many_rows ? candidate.programs.size() - 1 : 0;
+    if (same_program(candidate.programs[program], incumbent.programs[program])) {
+      trial.note = "the same packets";
+      return trial;
+    }
+    trial.predicted_before_ns = predicted(incumbent, setting.many_rows);
+    trial.predicted_ns = predicted(candidate, setting.many_rows);
+    if (trial.predicted_ns > kHopeless * trial.predicted_before_ns)
+      trial.note = "predicted to be much slower";
+    return trial;
   }
 
   // What may be set, the whole programs first, then operators from the one with the most work on.
@@ -178,23 +230,9 @@ class Sweeper {
   // `incumbent` is replaced when the candidate wins.
   Result<Trial> try_candidate(const TunedSetting& setting, std::unique_ptr<Variant>& incumbent,
                               double seconds) {
-    Trial trial;
-    trial.setting = setting;
-    Plan plan = incumbent->plan;
-    std::erase_if(plan.settings, [&](const TunedSetting& old) { return same_place(old, setting); });
-    plan.settings.push_back(setting);
-    PLOW_TRY(auto candidate, make(plan));
-    const size_t program = setting.many_rows ? candidate->programs.size() - 1 : 0;
-    if (same_program(candidate->programs[program], incumbent->programs[program])) {
-      trial.note = "the same packets";
-      return trial;
-    }
-    trial.predicted_before_ns = predicted(*incumbent, setting.many_rows);
-    trial.predicted_ns = predicted(*candidate, setting.many_rows);
-    if (trial.predicted_ns > kHopeless * trial.predicted_before_ns) {
-      trial.note = "predicted to be much slower";
-      return trial;
-    }
+    PLOW_TRY(auto candidate, make(plan_with(incumbent->plan, setting)));
+    Trial trial = predict_trial(setting, *incumbent, *candidate);
+    if (!trial.note.empty()) return trial;
     PLOW_TRY_STATUS(start(*candidate));
     PLOW_TRY_STATUS(check_logits(setting, *candidate));
     PLOW_TRY(trial.race, setting.many_rows ? race(incumbent->prefill, candidate->prefill, seconds)

@@ -1,5 +1,6 @@
-// Every tiny checkpoint, compiled for sm_90a and run on a GPU where there is one, and on an emulated one
-// everywhere, against transformers in float64 and against the very same bits however a step is filled.
+// Every tiny checkpoint, compiled for sm_90a and run on a GPU where there is one, and for sm_90a, gfx942 and
+// gfx950 and run on an emulated one everywhere, against transformers in float64 and against the very same
+// bits however a step is filled.
 
 #include "base/mapped_file.h"
 #include "cost/part.h"
@@ -19,9 +20,12 @@ namespace fs = std::filesystem;
 const fs::path kTiny = fs::path(PLOW_SOURCE_DIR) / "build/fixtures/tiny";
 const fs::path kGolden = fs::path(PLOW_SOURCE_DIR) / "tests/golden/models";
 
-// Rows of a prompt's chunk, prompts at once. PLOW_TEST_FULL=1 takes every pair; an emulated GPU is slow.
+// Whether all is to be run that an emulated GPU takes minutes for.
+bool full() { return std::getenv("PLOW_TEST_FULL") != nullptr; }
+
+// Rows of a prompt's chunk, prompts at once. PLOW_TEST_FULL=1 takes every pair.
 std::vector<std::pair<uint32_t, size_t>> cuts() {
-  if (std::getenv("PLOW_TEST_FULL") == nullptr) return {{1, 1}, {7, 8}, {64, 3}};
+  if (!full()) return {{1, 1}, {7, 8}, {64, 3}};
   return {{1, 1}, {1, 3}, {1, 8}, {7, 1}, {7, 3}, {7, 8}, {64, 1}, {64, 3}, {64, 8}};
 }
 
@@ -38,8 +42,8 @@ std::vector<std::string> tiny_models() {
 // A bundle with its tape mapped, and engines on it.
 class GpuBundle {
  public:
-  GpuBundle(const std::string& model, DType kv_dtype, uint32_t workers)
-      : bundle_(options_for(model, kv_dtype, workers)) {
+  GpuBundle(const std::string& model, Isa isa, DType kv_dtype, uint32_t workers)
+      : bundle_(options_for(model, isa, kv_dtype, workers)) {
     tape_ = MappedFile::open(bundle_.path() / "weights.tape").value();
   }
 
@@ -51,14 +55,14 @@ class GpuBundle {
   }
 
  private:
-  static CompileOptions options_for(const std::string& model, DType kv_dtype, uint32_t workers) {
+  static CompileOptions options_for(const std::string& model, Isa isa, DType kv_dtype, uint32_t workers) {
     CompileOptions options;
     options.checkpoint = kTiny / model;
     options.max_context = 256;
     options.max_slots = 8;
     options.chunk_rows = 100;  // not a multiple of the row tile
     options.kv_dtype = kv_dtype;
-    options.isa = Isa::kSm90a;
+    options.isa = isa;
     options.n_workers = workers;
     return options;
   }
@@ -89,6 +93,14 @@ class TinyModelOnGpu : public testing::TestWithParam<std::string> {
     }
   }
 
+  template <class Team>
+  void expect_within_on_emulated(Isa isa) {
+    const GpuBundle bundle(GetParam(), isa, DType::kF32, 3);
+    Engine engine = bundle.engine(std::make_unique<emulated::EmulatedDriver<Team>>(
+        emulated::EmulatedOptions{.n_workers = 3, .isa = isa}));
+    expect_within(engine, golden_.tolerance_f32, 7, 0, 1);  // fibers take their time
+  }
+
   // A GPU of this machine, or nothing with a reason.
   static std::unique_ptr<GpuDriver> gpu(std::string& why_not) {
     auto driver = open_cuda(0);
@@ -102,10 +114,16 @@ class TinyModelOnGpu : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(TinyModelOnGpu, LogitsAreTransformersOnAnEmulatedGpu) {
-  const GpuBundle bundle(GetParam(), DType::kF32, 3);
-  Engine engine = bundle.engine(
-      std::make_unique<emulated::EmulatedDriver<32>>(emulated::EmulatedOptions{.n_workers = 3}));
-  expect_within(engine, golden_.tolerance_f32, 7, 0, 1);  // fibers take their time
+  expect_within_on_emulated<emulated::EmulatedTeam<32>>(Isa::kSm90a);
+}
+
+TEST_P(TinyModelOnGpu, LogitsAreTransformersOnAnEmulatedGpuWithWavesOf64Lanes) {
+  if (!full()) GTEST_SKIP() << "a matrix unit's waves are as wide, and toys run on these; set PLOW_TEST_FULL=1";
+  expect_within_on_emulated<emulated::EmulatedTeam<64>>(Isa::kGfx942);
+}
+
+TEST_P(TinyModelOnGpu, LogitsAreTransformersOnAnEmulatedGpuWithMatrixUnits) {
+  expect_within_on_emulated<emulated::EmulatedMatrixTeam>(Isa::kGfx950);
 }
 
 TEST_P(TinyModelOnGpu, LogitsAreTransformers) {
@@ -115,7 +133,7 @@ TEST_P(TinyModelOnGpu, LogitsAreTransformers) {
   const uint32_t workers = driver->facts().n_workers;
   driver.reset();
   for (const DType kv_dtype : {DType::kF32, DType::kBf16}) {
-    const GpuBundle bundle(GetParam(), kv_dtype, workers);
+    const GpuBundle bundle(GetParam(), Isa::kSm90a, kv_dtype, workers);
     Engine engine = bundle.engine(gpu(why_not));
     const double tolerance = kv_dtype == DType::kF32 ? golden_.tolerance_f32 : golden_.tolerance_kv_bf16;
     for (const auto& [chunk, batch] : cuts()) expect_within(engine, tolerance, chunk, 0, batch);

@@ -95,7 +95,7 @@ TEST(Tuning, SweepsWithTheBitsOfTheUntunedBundle) {
   SweepOptions options;
   options.bundle = bundle.path();
   options.part = default_part(Isa::kX86_64);
-  options.seconds = 1;
+  options.seconds = 4;
   struct Sink : TuneSink {
     void progress(std::string_view, uint64_t, uint64_t) override {}
     bool cancelled() const override { return false; }

@@ -9,6 +9,7 @@
 
 #include <ucontext.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -44,7 +45,8 @@ class EmulatedGpu {
     std::vector<Meeting> waves;
     uint32_t agreed = 0;
     bool refused = false;
-    std::vector<uint64_t> exchange;  // by thread
+    std::vector<uint64_t> exchange;                  // by thread
+    std::vector<std::array<uint32_t, 8>> fragments;  // by thread: of A and of B of its wave's matrix unit
     std::vector<unsigned char> shared_bytes;
     unsigned char* shared = nullptr;
   };
@@ -56,6 +58,7 @@ class EmulatedGpu {
       team.all.n = n_threads;
       team.waves.assign(n_threads / lanes, Meeting{lanes, 0, 0});
       team.exchange.resize(n_threads);
+      team.fragments.resize(n_threads);
       team.shared_bytes.assign(shared_bytes + 256, 0xcc);
       const auto address = reinterpret_cast<uintptr_t>(team.shared_bytes.data());
       team.shared = team.shared_bytes.data() + (256 - address % 256);
@@ -224,6 +227,26 @@ struct EmulatedTeam : dev::HostWords {
   }
   static double log(double x) { return std::log(x); }
   static float sqrt(float x) { return std::sqrt(x); }
+};
+
+// The same with a matrix unit.
+struct EmulatedMatrixTeam : EmulatedTeam<64> {
+  static void multiply_add(const uint32_t (&a)[4], const uint32_t (&b)[4], float (&c)[4]) {
+    auto& fragments = gpu().team().fragments;
+    const uint32_t me = thread() % kLanes, first = thread() - me;
+    std::copy_n(a, 4, fragments[thread()].begin());
+    std::copy_n(b, 4, fragments[thread()].begin() + 4);
+    settle_wave();
+    // Column k of row `row` of A (matrix 0), or row k of column `row` of B (1).
+    const auto value = [&](uint32_t matrix, uint32_t row, uint32_t k) {
+      const uint32_t word = fragments[first + row + 16 * (k / 8)][4 * matrix + k % 8 / 2];
+      return dev::bits_to<float>(k % 2 == 0 ? word << 16 : word & 0xffff0000u);
+    };
+    for (uint32_t i = 0; i < 4; ++i)
+      for (uint32_t k = 0; k < 32; ++k)
+        c[i] = std::fma(value(0, 4 * (me / 16) + i, k), value(1, me % 16, k), c[i]);
+    settle_wave();
+  }
 };
 
 }  // namespace plow::emulated

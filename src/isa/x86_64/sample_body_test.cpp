@@ -23,6 +23,9 @@ Expected expected_sample(const std::vector<float>& row, const std::vector<uint32
   std::vector<double> raw(row.begin(), row.end());
   for (double& l : raw) l = std::isnan(l) ? -INFINITY : l;
   std::vector<double> l = raw;
+  for (size_t t = 0; params.mask != nullptr && t < l.size(); ++t) {
+    if ((params.mask[t / 32] & (1u << (t % 32))) == 0) l[t] = -INFINITY;
+  }
   std::map<uint32_t, uint32_t> counts;
   for (size_t i = 0; i < history.size(); ++i) counts[history[i]] += i >= params.prompt_tokens;
   for (const auto& [token, count] : counts) {
@@ -62,7 +65,7 @@ Expected expected_sample(const std::vector<float>& row, const std::vector<uint32
     }
   }
   const double most = *std::max_element(raw.begin(), raw.end());
-  if (most == -INFINITY) return {0, -INFINITY};
+  if (most == -INFINITY || l[order[0]] == -INFINITY) return {0, -INFINITY};
   double sum = 0;
   for (double x : raw) sum += std::exp(x - most);
   return {token, raw[token] - most - std::log(sum)};
@@ -181,6 +184,31 @@ TEST(SampleBody, PenaltiesLookAtPromptAndAnswer) {
   check(random_rows(60, 101, 3, params));
   params.flags = kSampleGreedy;
   check(random_rows(60, 101, 3, params));
+}
+
+TEST(SampleBody, OnlyTokensOfTheMaskAreTaken) {
+  for (const bool greedy : {true, false}) {
+    for (const double share : {0.02, 0.5, 0.98}) {
+      SamplingParams params = neutral();
+      params.flags = greedy ? kSampleGreedy : 0u;
+      params.temperature = 2;
+      params.top_k = share == 0.5 ? 20 : 0;
+      params.min_p = share == 0.98 ? 0.1f : 0.0f;
+      params.frequency_penalty = share == 0.02 ? 0.5f : 0.0f;
+      SampledRows rows = random_rows(40, 503, 6, params);
+      std::vector<std::vector<uint32_t>> masks;
+      for (size_t i = 0; i < rows.params.size(); ++i) {
+        masks.emplace_back(16, 0);
+        const auto draws = random_values(503, 900 + static_cast<uint32_t>(i), 1);
+        for (uint32_t t = 0; t < 503; ++t) {
+          if (draws[t] < 2 * share - 1) masks[i][t / 32] |= 1u << (t % 32);
+        }
+        if (i == 0) std::ranges::fill(masks[i], 0u);  // nothing may be picked
+        rows.params[i].mask = masks[i].data();
+      }
+      check(rows);
+    }
+  }
 }
 
 TEST(SampleBody, LogitsThatAreNotNumbersAreNeverTaken) {

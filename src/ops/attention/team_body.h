@@ -105,7 +105,7 @@ PLOW_DEVICE void score_unit(const TeamAttention& pass, uint32_t base, const T* k
 template <class B>
 PLOW_DEVICE float softmax_query(const TeamAttention& pass, uint32_t base, float* weights, float& maximum,
                                 float& sum) {
-  float score[kTeamUnit / 32], largest = -__builtin_inff();
+  float score[kTeamUnit / B::kLanes], largest = -__builtin_inff();
   PLOW_UNROLL
   for (uint32_t i = 0; i * B::kLanes < kTeamUnit; ++i) {
     const uint32_t in_unit = i * B::kLanes + lane<B>(), position = base + in_unit;

@@ -1,4 +1,5 @@
-// linear, for a team: x W^T with W in Layout::kAtoms8x128, read straight from memory.
+// linear, for a team: x W^T with W in Layout::kAtoms8x128, read straight from memory. What follows is for
+// matrices that no matrix unit takes; matrix_team_body.h is for those.
 //
 // A row's atoms are cut into eight parts, and part p of every tile of 8 outputs is the work of wave p (mod
 // the number of waves): so all waves load at once however few tiles a packet has. In a wave thirty-two lanes
@@ -10,24 +11,22 @@
 
 #include "abi/layout.h"
 #include "interp/team.h"
+#include "ops/linear/matrix_team_body.h"
 
 namespace plow::dev {
 
 // Rows of activations that pass a tile of weights together.
 constexpr uint32_t kTeamRows = 4;
-constexpr uint32_t kLinearParts = 8;
 // Tiles whose parts are in the team's memory at once.
 constexpr uint32_t kTilesAtOnce = 16;
 // Atoms whose units are loaded before the first is used: 8 loads of 16 bytes a lane are on their way.
 constexpr uint32_t kAtomsAtOnce = 4;
 
 constexpr uint32_t linear_team_bytes() {
-  return kTilesAtOnce * kLinearParts * kAtomRows * kTeamRows * static_cast<uint32_t>(sizeof(float));
+  constexpr uint32_t kPlain = kTilesAtOnce * kLinearParts * kAtomRows * kTeamRows;
+  return (matrix_team_floats() > kPlain ? matrix_team_floats() : kPlain) *
+         static_cast<uint32_t>(sizeof(float));
 }
-
-struct alignas(16) WeightUnit {
-  uint32_t words[4];
-};
 
 template <class W>
 PLOW_DEVICE float unit_value(const WeightUnit& unit, uint32_t i) {
@@ -110,6 +109,7 @@ PLOW_DEVICE void linear_part(const unsigned char* matrix, const AtomShape& shape
 template <class B, class W, int R>
 PLOW_DEVICE void linear_rows(const BodyContext& ctx, const Packet& packet, uint32_t row, uint32_t n_rows,
                              uint32_t begin, uint32_t end) {
+  static_assert(B::kLanes % 32 == 0, "thirty-two lanes take a tile");
   const TensorEntry &in = operand(ctx, packet, 0), &weights = operand(ctx, packet, 1),
                     &out = operand(ctx, packet, 2);
   const unsigned char* matrix = ctx.device->tape + weights.offset;
@@ -156,6 +156,11 @@ PLOW_DEVICE_BODY void linear_team_body(const BodyContext& ctx, const Packet& pac
   const Range rows = packet_rows(ctx, packet, row_tile);
   with_tape_type(ctx, operand(ctx, packet, 1), [&]<class W>(const W*) {
     for_columns(packet, operand(ctx, packet, 2).cols, [&](uint32_t begin, uint32_t end) {
+      if constexpr (HasMatrixUnit<B> && kForMatrixUnit<W>) {
+        for (uint32_t row = rows.begin; row < rows.end; row += kMatrixRows)
+          matrix_rows<B>(ctx, packet, row, min_u32(kMatrixRows, rows.end - row), begin, end);
+        return;
+      }
       if (rows.end - rows.begin == 1) {
         linear_rows<B, W, 1>(ctx, packet, rows.begin, 1, begin, end);
         return;

@@ -31,6 +31,19 @@ PLOW_DEVICE void copy_logits(const float* logits, uint32_t vocab, float* to) {
   });
 }
 
+PLOW_DEVICE bool mask_allows(const uint32_t* mask, uint32_t token) {
+  return ((mask[token / 32] >> (token % 32)) & 1) != 0;
+}
+
+PLOW_DEVICE void apply_mask(const uint32_t* mask, uint32_t vocab, float* logits) {
+  for (uint32_t first = 0; first < vocab; first += 32) {
+    if (mask[first / 32] == ~0u) continue;
+    for (uint32_t t = first; t < vocab && t < first + 32; ++t) {
+      if (!mask_allows(mask, t)) logits[t] = -__builtin_inff();
+    }
+  }
+}
+
 template <class I>
 PLOW_DEVICE float largest_of(const float* logits, uint32_t vocab) {
   typename I::Vec largest = I::set(-__builtin_inff());
@@ -206,8 +219,12 @@ PLOW_DEVICE uint32_t draw_token(TokenOrder& order, const SamplingParams& params,
   double sum = 0;
   uint32_t token = 0;
   for (uint32_t i = 0; i < kept.count; ++i) {
-    token = next_token<I>(order);
-    sum += static_cast<double>(weight_of<I>(order, token));
+    const uint32_t next = next_token<I>(order);
+    const float weight = weight_of<I>(order, next);
+    // The sums are rounded differently and may never pass the threshold: no token without weight is taken.
+    if (i > 0 && weight <= 0) break;
+    token = next;
+    sum += static_cast<double>(weight);
     if (sum > threshold) break;
   }
   return token;
@@ -228,12 +245,14 @@ PLOW_DEVICE Sampled sample_row(const SamplingParams& params, const float* row, u
   if (raw_largest == -__builtin_inff()) return {0, -__builtin_inff()};
   const double log_sum = I::log(weight_sum<I>(logits, vocab, raw_largest, 1));
   float largest = raw_largest;
-  if (has_penalties(params)) {
-    penalise(params, history, n, vocab, reinterpret_cast<uint32_t*>(heap), logits);
+  if (params.mask != nullptr || has_penalties(params)) {
+    if (params.mask != nullptr) apply_mask(params.mask, vocab, logits);
+    if (has_penalties(params)) penalise(params, history, n, vocab, reinterpret_cast<uint32_t*>(heap), logits);
     largest = largest_of<I>(logits, vocab);
+    if (largest == -__builtin_inff()) return {0, largest};
   }
   uint32_t token;
-  if ((params.flags & kSampleGreedy) != 0 || largest == -__builtin_inff()) {
+  if ((params.flags & kSampleGreedy) != 0) {
     token = first_largest<I>(logits, vocab, largest);
   } else {
     TokenOrder order{logits, vocab, largest, params.temperature, heap, 0, __builtin_inff(), 0};

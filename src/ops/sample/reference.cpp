@@ -80,7 +80,11 @@ SampleResult sample_reference(std::span<const double> logits, std::span<const ui
     if (std::isnan(logit)) logit = -INFINITY;
   }
   std::vector<double> penalised = raw;
+  for (size_t t = 0; params.mask != nullptr && t < raw.size(); ++t) {
+    if ((params.mask[t / 32] >> (t % 32) & 1) == 0) penalised[t] = -INFINITY;
+  }
   penalise(penalised, history, params);
+  if (std::ranges::max(penalised) == -INFINITY) return {0, -INFINITY};
   const uint32_t token = pick(penalised, static_cast<uint32_t>(history.size()), params);
   return {token, log_probability(raw, token)};
 }

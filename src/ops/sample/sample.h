@@ -4,6 +4,7 @@
 // own token is the last) and SamplingParams (abi/step.h). A logit that is not a number counts as minus
 // infinity.
 //
+//  0. Mask, where there is one: the logits of the tokens that it leaves out become minus infinity.
 //  1. Penalties. For each token t that occurs in h:
 //       l[t] = l[t] > 0 ? l[t] / repetition_penalty : l[t] * repetition_penalty;
 //     then, with c the number of times that t occurs in h[prompt_tokens .. n), if c > 0:
@@ -20,8 +21,9 @@
 //  the token is the first
 //     t[i] with w[0] + ... + w[i] > u * K.
 //
-// The log-probability is that of the token under softmax of the logits as they came, before step 1. If no
-// logit is above minus infinity the token is 0 and its log-probability minus infinity.
+// The log-probability is that of the token under softmax of the logits as they came, before step 0. If no
+// logit is above minus infinity, before step 0 or after step 1, the token is 0 and its log-probability minus
+// infinity: nothing could be picked.
 #pragma once
 
 #include "abi/step.h"

@@ -55,6 +55,22 @@ void expect_shares(const std::vector<double>& logits, const SamplingParams& para
 }
 
 // Known answers of the authors' library Random123 (tests/kat_vectors, philox 4x32 10).
+TEST(Sample, AMaskLeavesOutTokensAndTheLogprobStaysTheModels) {
+  const std::vector<double> logits = logits_of({0.5, 0.3, 0.2});
+  const uint32_t second_and_third = 0b110, none = 0;
+  SamplingParams params = plain();
+  params.mask = &second_and_third;
+  const auto share = shares(logits, params);
+  EXPECT_EQ(share[0], 0);
+  EXPECT_NEAR(share[1], 0.6, kFiveSigma);
+  params.flags = kSampleGreedy;
+  const SampleResult greedy = sample_reference(logits, std::vector<uint32_t>{0}, params);
+  EXPECT_EQ(greedy.token, 1u);
+  EXPECT_NEAR(greedy.logprob, std::log(0.3), 1e-12);
+  params.mask = &none;
+  EXPECT_EQ(sample_reference(logits, std::vector<uint32_t>{0}, params).logprob, -INFINITY);
+}
+
 TEST(Philox, GivesThePublishedKnownAnswers) {
   struct Known {
     PhiloxBlock counter;

@@ -199,7 +199,7 @@ template <class B>
 PLOW_DEVICE Sampled team_sample_row(const SamplingParams& params, const float* from, uint32_t vocab,
                                     const uint32_t* history, uint32_t n, unsigned char* scratch,
                                     unsigned char* shared) {
-  if ((params.flags & kSampleGreedy) != 0 && !has_penalties(params))
+  if ((params.flags & kSampleGreedy) != 0 && !has_penalties(params) && params.mask == nullptr)
     return team_greedy<B>(from, vocab, shared);
   float* logits = reinterpret_cast<float*>(scratch);
   TeamSample row{logits, logits + vocab, vocab, 1, shared};
@@ -213,13 +213,22 @@ PLOW_DEVICE Sampled team_sample_row(const SamplingParams& params, const float* f
   if (raw_largest == -__builtin_inff()) return {0, -__builtin_inff()};
   const double log_sum = B::log(fill_weights<B>(row, raw_largest, 1));
   float largest = raw_largest;
+  if (params.mask != nullptr) {
+    B::settle();
+    for (uint32_t c = B::thread(); c < vocab; c += B::n_threads()) {
+      if (!mask_allows(params.mask, c)) logits[c] = -__builtin_inff();
+    }
+    B::settle();
+    largest = team_largest<B>(row);
+  }
   if (has_penalties(params)) {
     B::settle();
     team_penalise<B>(params, history, n, vocab, reinterpret_cast<uint32_t*>(row.weights), logits);
     largest = team_largest<B>(row);
   }
+  if (largest == -__builtin_inff()) return {0, largest};
   uint32_t token;
-  if ((params.flags & kSampleGreedy) != 0 || largest == -__builtin_inff()) {
+  if ((params.flags & kSampleGreedy) != 0) {
     token = token_of(row, first_key<B>(row));
   } else {
     B::settle();

@@ -1,7 +1,7 @@
 #include "runtime/cuda/cuda_driver.h"
 
-#include "isa/nvidia/geometry.h"
-#include "isa/nvidia/object.h"
+#include "isa/gpu/geometry.h"
+#include "isa/gpu/object.h"
 #include "runtime/cuda/driver_api.h"
 
 #include <fmt/format.h>
@@ -39,25 +39,24 @@ class CudaDriver final : public GpuDriver {
     facts_.isa = isa;
     facts_.n_workers = static_cast<uint32_t>(device.multiprocessors);
     facts_.memory_total = device.memory_total;
-    const auto object = nvidia::interpreter_object(isa);
+    const auto object = gpu::interpreter_object(isa);
     if (object.empty()) {
       return device_error(fmt::format(
           "This program was built without the interpreter for {} ({}). Build it where nvcc is installed.",
           device.name, isa_name(isa)));
     }
-    PLOW_TRY_STATUS(nvidia::check_object(object, isa));
+    PLOW_TRY_STATUS(gpu::check_object(object, isa));
     PLOW_TRY_STATUS(said(api_.retain_context(&context_, ordinal_), "cuDevicePrimaryCtxRetain"));
     PLOW_TRY_STATUS(said(api_.set_context(context_), "cuCtxSetCurrent"));
     PLOW_TRY_STATUS(said(api_.create_stream(&copies_, kStreamNonBlocking), "cuStreamCreate"));
     PLOW_TRY_STATUS(said(api_.create_stream(&kernel_, kStreamNonBlocking), "cuStreamCreate"));
     PLOW_TRY_STATUS(said(api_.load_module(&module_, object.data()), "cuModuleLoadData"));
     PLOW_TRY_STATUS(
-        said(api_.find_function(&resident_, module_, nvidia::kResidentKernel), "cuModuleGetFunction"));
-    threads_ = isa == Isa::kSm90a ? nvidia::sm_90a::kThreads : nvidia::sm_120::kThreads;
-    shared_bytes_ = isa == Isa::kSm90a ? nvidia::sm_90a::kSharedBytes : nvidia::sm_120::kSharedBytes;
-    PLOW_TRY_STATUS(
-        said(api_.set_function_attribute(resident_, kMaxDynamicSharedBytes, static_cast<int>(shared_bytes_)),
-             "cuFuncSetAttribute"));
+        said(api_.find_function(&resident_, module_, gpu::kResidentKernel), "cuModuleGetFunction"));
+    shape_ = gpu::launch_shape(isa);
+    PLOW_TRY_STATUS(said(
+        api_.set_function_attribute(resident_, kMaxDynamicSharedBytes, static_cast<int>(shape_.shared_bytes)),
+        "cuFuncSetAttribute"));
     for (auto& piece : staging_) {
       PLOW_TRY(piece, allocate_host(kStagingBytes, "the copies' staging"));
     }
@@ -140,7 +139,7 @@ class CudaDriver final : public GpuDriver {
   Status fill_random(unsigned char* to, uint64_t n, DType dtype, float bound, uint64_t seed) override {
     Function fill = nullptr;
     PLOW_TRY_STATUS(use());
-    PLOW_TRY_STATUS(said(api_.find_function(&fill, module_, nvidia::kFillKernel), "cuModuleGetFunction"));
+    PLOW_TRY_STATUS(said(api_.find_function(&fill, module_, gpu::kFillKernel), "cuModuleGetFunction"));
     DevicePointer pointer = address(to);
     unsigned long long count = n, key = seed;
     uint32_t element = dtype_bytes(dtype);
@@ -154,7 +153,7 @@ class CudaDriver final : public GpuDriver {
   Result<double> read_bandwidth(const unsigned char* from, uint64_t bytes) override {
     Function read = nullptr;
     PLOW_TRY_STATUS(use());
-    PLOW_TRY_STATUS(said(api_.find_function(&read, module_, nvidia::kReadKernel), "cuModuleGetFunction"));
+    PLOW_TRY_STATUS(said(api_.find_function(&read, module_, gpu::kReadKernel), "cuModuleGetFunction"));
     PLOW_TRY(unsigned char* sum, allocate(sizeof(uint32_t), "a sum"));
     DevicePointer pointer = address(from), sum_at = address(sum);
     unsigned long long units = bytes / 16;
@@ -179,8 +178,8 @@ class CudaDriver final : public GpuDriver {
     PLOW_TRY_STATUS(use());
     DevicePointer pointer = address(resident);
     void* parameters[] = {&pointer};
-    return said(api_.launch_cooperative(resident_, facts_.n_workers, 1, 1, threads_, 1, 1, shared_bytes_,
-                                        kernel_, parameters),
+    return said(api_.launch_cooperative(resident_, facts_.n_workers, 1, 1, shape_.threads, 1, 1,
+                                        shape_.shared_bytes, kernel_, parameters),
                 "cuLaunchCooperativeKernel");
   }
 
@@ -210,7 +209,7 @@ class CudaDriver final : public GpuDriver {
   Stream copies_ = nullptr, kernel_ = nullptr;
   Module module_ = nullptr;
   Function resident_ = nullptr;
-  uint32_t threads_ = 0, shared_bytes_ = 0;
+  gpu::LaunchShape shape_;
   unsigned char* staging_[2] = {};
   std::vector<DevicePointer> device_memory_;
   std::vector<void*> host_memory_;

@@ -16,12 +16,13 @@ namespace plow::emulated {
 
 struct EmulatedOptions {
   uint32_t n_workers = 2;
-  uint32_t threads = 64;
+  uint32_t waves = 2;
   uint64_t seed = 1;  // of the order in which threads run
   Isa isa = Isa::kSm90a;
 };
 
-template <uint32_t kLanes>
+// Of teams of type Team, of interp/testing/emulated_team.h.
+template <class Team>
 class EmulatedDriver final : public GpuDriver {
  public:
   explicit EmulatedDriver(const EmulatedOptions& options) : options_(options) {
@@ -62,9 +63,10 @@ class EmulatedDriver final : public GpuDriver {
     running_ = true;
     kernel_ = std::thread([this, resident] {
       constexpr uint64_t kSharedBytes = 122880;
-      EmulatedGpu gpu(options_.n_workers, options_.threads, kLanes, kSharedBytes, options_.seed++);
+      EmulatedGpu gpu(options_.n_workers, options_.waves * Team::kLanes, Team::kLanes, kSharedBytes,
+                      options_.seed++);
       gpu.run([&](uint32_t worker, unsigned char* shared) {
-        dev::serve<EmulatedTeam<kLanes>, dev::TeamBodies>(*resident, worker, shared);
+        dev::serve<Team, dev::TeamBodies>(*resident, worker, shared);
       });
       running_ = false;
     });

@@ -1,0 +1,547 @@
+// plowrt serve as clients meet it: a process, a port, and answers of a tiny model.
+#include "serve/testing/http_client.h"
+#include "tests/fixture.h"
+
+#include <boost/json.hpp>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+namespace plow {
+namespace {
+
+namespace json = boost::json;
+using namespace std::chrono_literals;
+
+// The program as a process of its own, from its ready line to its end.
+class ServerProcess {
+ public:
+  explicit ServerProcess(const std::string& options = {}, const std::string& key = {},
+                         const std::string& bundle = "tiny.plow") {
+    const std::string port = options.find("--port") == std::string::npos ? " --port 0 " : " ";
+    ProgramRun run = parse_command("plowrt serve --assets DIR/" + bundle + port + options);
+    std::vector<char*> arguments;
+    for (std::string& argument : run.arguments) arguments.push_back(argument.data());
+    arguments.push_back(nullptr);
+    std::string variable = "PLOW_API_KEY=" + key;
+    std::vector<char*> environment;
+    if (!key.empty()) environment.push_back(variable.data());
+    environment.push_back(nullptr);
+    std::array<int, 2> out{};
+    EXPECT_EQ(::pipe(out.data()), 0);
+    log_ = (fixture_folder() / ("serve." + std::to_string(next_log()) + ".log")).string();
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(out[1], STDOUT_FILENO);
+      ::close(out[0]);
+      const int log = ::open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+      ::dup2(log, STDERR_FILENO);
+      ::execve(arguments[0], arguments.data(), environment.data());
+      ::_exit(127);
+    }
+    ::close(out[1]);
+    std::array<char, 4096> chunk;
+    for (ssize_t n = 0;
+         ready_.find("curl") == std::string::npos && (n = ::read(out[0], chunk.data(), chunk.size())) > 0;)
+      ready_.append(chunk.data(), static_cast<size_t>(n));
+    ::close(out[0]);
+    const size_t colon = ready_.find(':', ready_.find("http://") + 7);
+    if (colon != std::string::npos) port_ = static_cast<uint16_t>(std::atoi(ready_.c_str() + colon + 1));
+    EXPECT_NE(port_, 0) << log();
+  }
+  ~ServerProcess() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      wait();
+    }
+  }
+
+  uint16_t port() const { return port_; }
+  const std::string& ready_text() const { return ready_; }
+  void signal(int number) const { ::kill(pid_, number); }
+  int wait() {
+    int status = 0;
+    ::waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  std::string log() const {
+    std::string text;
+    if (std::FILE* file = std::fopen(log_.c_str(), "r")) {
+      std::array<char, 65536> chunk;
+      for (size_t n = 0; (n = std::fread(chunk.data(), 1, chunk.size(), file)) > 0;)
+        text.append(chunk.data(), n);
+      std::fclose(file);
+    }
+    return text;
+  }
+
+  ClientResponse get(const std::string& path, const std::string& fields = {}) const {
+    HttpClient client(port_);
+    client.get(path, fields);
+    return client.read();
+  }
+  ClientResponse post(const std::string& path, const std::string& body) const {
+    HttpClient client(port_);
+    client.post(path, body);
+    return client.read();
+  }
+  json::object model_status() const {
+    return json::parse(get("/status").body).at("models").at(0).as_object();
+  }
+  // Waits until nothing runs or waits.
+  json::object idle_status() const {
+    json::object status;
+    for (int i = 0; i < 3000; ++i) {
+      status = model_status();
+      if (status["running"] == 0 && status["waiting"] == 0) break;
+      std::this_thread::sleep_for(20ms);
+    }
+    return status;
+  }
+
+ private:
+  static int next_log() {
+    static int n = 0;
+    return n++;
+  }
+  pid_t pid_ = -1;
+  uint16_t port_ = 0;
+  std::string ready_, log_;
+};
+
+std::string chat_body(const std::string& text, const std::string& rest) {
+  return R"({"messages":[{"role":"user","content":)" + json::serialize(json::value(text)) + "}]" + rest + "}";
+}
+
+struct Streamed {
+  std::string text, finish_reason;
+  json::value usage, error;
+  int frames = 0, finishes = 0;
+  bool done = false;
+};
+
+Streamed read_events(const std::string& body) {
+  Streamed streamed;
+  for (size_t at = 0; at < body.size();) {
+    const size_t end = body.find("\n\n", at);
+    if (end == std::string::npos) break;
+    const std::string line = body.substr(at, end - at);
+    at = end + 2;
+    if (line.starts_with(":")) continue;
+    const std::string data = line.substr(6);
+    if (data == "[DONE]") {
+      streamed.done = true;
+      continue;
+    }
+    ++streamed.frames;
+    const json::value frame = json::parse(data);
+    const json::object& object = frame.as_object();
+    if (const json::value* error = object.if_contains("error")) {
+      streamed.error = *error;
+      continue;
+    }
+    if (const json::value* usage = object.if_contains("usage"); usage != nullptr && !usage->is_null())
+      streamed.usage = *usage;
+    for (const json::value& choice : object.at("choices").as_array()) {
+      if (const json::value* piece = choice.at("delta").as_object().if_contains("content"))
+        streamed.text += std::string_view(piece->as_string());
+      if (choice.at("finish_reason").is_string()) {
+        streamed.finish_reason = std::string(choice.at("finish_reason").as_string());
+        ++streamed.finishes;
+      }
+    }
+  }
+  return streamed;
+}
+
+Streamed stream_alone(const ServerProcess& server, const std::string& body) {
+  const ClientResponse response = server.post("/v1/chat/completions", body);
+  EXPECT_EQ(response.status, 200) << response.body;
+  EXPECT_TRUE(response.whole);
+  return read_events(response.body);
+}
+
+TEST(Serve, TheReadyTextNamesUrlModelContextSlotsMemoryAndACurl) {
+  ServerProcess server;
+  for (const char* part : {"ready: http://127.0.0.1:", "with tiny,", "context 128", "2 at once", " of memory",
+                           "/v1/chat/completions -d '{"})
+    EXPECT_NE(server.ready_text().find(part), std::string::npos) << part << " in " << server.ready_text();
+  EXPECT_EQ(server.get("/readyz").status, 200);
+  EXPECT_EQ(json::parse(server.get("/v1/models").body).at("data").at(0).at("id"), "tiny");
+  EXPECT_EQ(server.get("/").field("Content-Type"), "text/html; charset=utf-8");
+}
+
+TEST(Serve, AStreamSaysWhatAWholeAnswerSays) {
+  ServerProcess server;
+  for (const char* sampling : {R"(,"temperature":0)", R"(,"temperature":1,"seed":5)",
+                               R"(,"temperature":1,"seed":6,"stop":["\u00e9","ab","a"])"}) {
+    const std::string rest = std::string(sampling) + R"(,"max_tokens":60)";
+    const ClientResponse whole = server.post("/v1/chat/completions", chat_body("Hello", rest));
+    ASSERT_EQ(whole.status, 200) << whole.body;
+    const json::value body = json::parse(whole.body);
+    const Streamed streamed = stream_alone(
+        server, chat_body("Hello", rest + R"(,"stream":true,"stream_options":{"include_usage":true})"));
+    EXPECT_EQ(streamed.text, std::string(body.at("choices").at(0).at("message").at("content").as_string()));
+    EXPECT_EQ(streamed.finish_reason, std::string(body.at("choices").at(0).at("finish_reason").as_string()));
+    EXPECT_EQ(streamed.usage, body.at("usage"));
+    EXPECT_TRUE(streamed.done);
+    EXPECT_EQ(streamed.finishes, 1);
+    const json::value count = json::parse(server.post("/tokenize", chat_body("Hello", "")).body).at("count");
+    EXPECT_EQ(body.at("usage").at("prompt_tokens"), count);
+  }
+}
+
+TEST(Serve, SixtyFourStreamsAtOnceAreEachWhatTheyAreAlone) {
+  ServerProcess server;
+  std::vector<std::string> bodies, alone;
+  for (int i = 0; i < 64; ++i) {
+    const std::string text(static_cast<size_t>(1 + i % 40), static_cast<char>('a' + i % 26));
+    bodies.push_back(chat_body(text, R"(,"stream":true,"temperature":1,"max_tokens":)" +
+                                         std::to_string(10 + i % 30) + ",\"seed\":" + std::to_string(i)));
+    alone.push_back(stream_alone(server, bodies.back()).text);
+  }
+  std::vector<HttpClient> clients;
+  for (const std::string& body : bodies) {
+    clients.emplace_back(server.port());
+    clients.back().post("/v1/chat/completions", body);
+  }
+  for (size_t i = 0; i < clients.size(); ++i) {
+    const ClientResponse response = clients[i].read();
+    ASSERT_EQ(response.status, 200);
+    const Streamed streamed = read_events(response.body);
+    EXPECT_TRUE(streamed.done);
+    EXPECT_EQ(streamed.text, alone[i]) << i;
+  }
+}
+
+TEST(Serve, ChoicesOfASeedDifferAndComeAgain) {
+  ServerProcess server;
+  const std::string body = chat_body("Hi", R"(,"n":4,"seed":7,"temperature":1,"max_tokens":20)");
+  const auto texts = [&] {
+    std::vector<std::string> all;
+    const json::value answer = json::parse(server.post("/v1/chat/completions", body).body);
+    for (const json::value& choice : answer.at("choices").as_array())
+      all.emplace_back(choice.at("message").at("content").as_string());
+    return all;
+  };
+  const auto first = texts();
+  ASSERT_EQ(first.size(), 4u);
+  EXPECT_EQ(texts(), first);
+  for (size_t i = 1; i < 4; ++i) EXPECT_NE(first[i], first[0]);
+}
+
+TEST(Serve, ADroppedStreamFreesItsSlotAndItsCache) {
+  ServerProcess server;
+  const json::object before = server.idle_status();
+  {
+    std::vector<HttpClient> clients;
+    for (int i = 0; i < 32; ++i) {
+      clients.emplace_back(server.port());
+      clients.back().post("/v1/chat/completions",
+                          chat_body("Hello", R"(,"stream":true,"ignore_eos":true,"n":4)"));
+    }
+    for (HttpClient& client : clients) EXPECT_EQ(client.read(true).status, 200);
+  }  // all sockets close
+  const json::object after = server.idle_status();
+  EXPECT_EQ(after.at("running"), 0);
+  EXPECT_EQ(after.at("waiting"), 0);
+  EXPECT_EQ(after.at("cache_blocks_free"), before.at("cache_blocks_free"));
+  EXPECT_EQ(after.at("cache_blocks_free"), after.at("cache_blocks"));
+  // Most of what was asked for was never made: 128 answers of some hundred tokens.
+  EXPECT_LT(after.at("answer_tokens").to_number<int>(), 128 * 90);
+  const std::string metrics = server.get("/metrics").body;
+  EXPECT_NE(metrics.find("plow_http_answers_open 0\n"), std::string::npos);
+  EXPECT_NE(metrics.find("plow_requests_running 0\n"), std::string::npos);
+  EXPECT_TRUE(stream_alone(server, chat_body("Hello", R"(,"stream":true)")).done);
+}
+
+TEST(Serve, AFullQueueIsRefusedWithRetryAfterAndWhatWasTakenIsAnswered) {
+  ServerProcess server("--queue 4");
+  std::vector<HttpClient> clients;
+  for (int i = 0; i < 100; ++i) {
+    clients.emplace_back(server.port());
+    clients.back().post("/v1/chat/completions", chat_body("Hello", R"(,"n":3,"ignore_eos":true)"));
+  }
+  int full = 0, answered = 0;
+  for (HttpClient& client : clients) {
+    const ClientResponse response = client.read();
+    if (response.status == 503) {
+      ++full;
+      EXPECT_GE(std::atoi(response.field("Retry-After").c_str()), 1);
+      EXPECT_EQ(json::parse(response.body).at("error").at("code"), "queue_full");
+    } else {
+      EXPECT_EQ(response.status, 200);
+      EXPECT_EQ(json::parse(response.body).at("choices").as_array().size(), 3u);
+      ++answered;
+    }
+  }
+  EXPECT_GT(full, 0);
+  EXPECT_GT(answered, 0);
+  EXPECT_NE(server.get("/metrics")
+                .body.find("plow_shed_total{reason=\"queue_full\"} " + std::to_string(full) + "\n"),
+            std::string::npos);
+  // More than can ever wait is the request's own fault.
+  EXPECT_EQ(server.post("/v1/chat/completions", chat_body("Hello", R"(,"n":7)")).status, 400);
+}
+
+TEST(Serve, SigtermFinishesWhatRunsAndTakesNoMore) {
+  ServerProcess server;
+  std::vector<HttpClient> clients;
+  for (int i = 0; i < 50; ++i) {
+    clients.emplace_back(server.port());
+    clients.back().post(
+        "/v1/chat/completions",
+        chat_body("Hello",
+                  R"(,"stream":true,"ignore_eos":true,"n":5,"stream_options":{"include_usage":true})"));
+  }
+  for (HttpClient& client : clients) ASSERT_EQ(client.read(true).status, 200);
+  HttpClient probe(server.port());
+  server.signal(SIGTERM);
+  int ready = 200;
+  for (int i = 0; i < 3000 && ready == 200; ++i) {
+    probe.get("/readyz");
+    ready = probe.read().status;
+  }
+  EXPECT_EQ(ready, 503);
+  const ClientResponse refused = server.post("/v1/chat/completions", chat_body("Hello", ""));
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_NE(refused.field("Retry-After"), "");
+  EXPECT_EQ(server.get("/healthz").status, 200);
+  for (HttpClient& client : clients) {
+    ClientResponse response;
+    response.head = "\r\nTransfer-Encoding: chunked\r\n";
+    client.read_body(response);
+    const Streamed streamed = read_events(response.body);
+    EXPECT_TRUE(streamed.done && response.whole);
+    EXPECT_EQ(streamed.finishes, 5);
+  }
+  EXPECT_EQ(server.wait(), 0) << server.log();
+}
+
+TEST(Serve, WhatIsLeftAtTheDeadlineIsToldSo) {
+  ServerProcess server("--drain-seconds 0");
+  std::vector<HttpClient> clients;
+  for (int i = 0; i < 50; ++i) {
+    clients.emplace_back(server.port());
+    clients.back().post("/v1/chat/completions",
+                        chat_body("Hello", R"(,"stream":true,"ignore_eos":true,"n":5)"));
+  }
+  for (HttpClient& client : clients) ASSERT_EQ(client.read(true).status, 200);
+  server.signal(SIGTERM);
+  int told = 0;
+  for (HttpClient& client : clients) {
+    ClientResponse response;
+    response.head = "\r\nTransfer-Encoding: chunked\r\n";
+    client.read_body(response);
+    const Streamed streamed = read_events(response.body);
+    EXPECT_TRUE(streamed.done);
+    if (streamed.error.is_object()) told += streamed.error.at("code") == "shutting_down" ? 1 : 0;
+  }
+  EXPECT_GT(told, 0);
+  EXPECT_EQ(server.wait(), 0);
+}
+
+TEST(Serve, HostileRequestsGetErrorsAndNeighboursDoNotNotice) {
+  ServerProcess server;
+  const std::string fine = chat_body("Hello", R"(,"stream":true,"temperature":1,"seed":3,"max_tokens":40)");
+  const std::string alone = stream_alone(server, fine).text;
+  std::vector<HttpClient> half_open;
+  for (int i = 0; i < 20; ++i) {
+    half_open.emplace_back(server.port());
+    half_open.back().send(i % 2 == 0 ? "POST /v1/chat/completions HTTP/1.1\r\nContent-Le" : "");
+  }
+  HttpClient neighbour(server.port());
+  neighbour.post("/v1/chat/completions", fine);
+  const auto status = [&](const std::string& body) {
+    return server.post("/v1/chat/completions", body).status;
+  };
+  EXPECT_EQ(status(""), 400);
+  EXPECT_EQ(status("{"), 400);
+  EXPECT_EQ(status(std::string(200'000, '[')), 400);
+  EXPECT_EQ(status("{\"messages\":[{\"role\":\"user\",\"content\":\"caf\xe9\"}]}"), 400);
+  EXPECT_EQ(status(R"({"messages":[{"role":"user","content":"\ud800"}]})"), 400);
+  EXPECT_EQ(status(std::string(1, '\xff')), 400);
+  EXPECT_EQ(status(chat_body(std::string(500, 'a'), R"(,"stream":true)")), 400);
+  EXPECT_EQ(status(chat_body("a", R"(,"max_tokens":1e18)")), 400);
+  for (const char* bytes :
+       {"\x16\x03\x01\x02\x01\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET /\xff HTTP/1.1\r\n\r\n"}) {
+    HttpClient client(server.port());
+    client.send(bytes);
+    EXPECT_GE(client.read().status, 400);
+  }
+  HttpClient large(server.port());
+  large.send("POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n");
+  EXPECT_EQ(large.read().status, 413);
+  const Streamed streamed = read_events(neighbour.read().body);
+  EXPECT_TRUE(streamed.done);
+  EXPECT_EQ(streamed.text, alone);
+  EXPECT_EQ(server.get("/readyz").status, 200);
+}
+
+TEST(Serve, AClientThatReadsLateGetsAllOfItsAnswer) {
+  ServerProcess server;
+  const std::string body = chat_body("Hello", R"(,"stream":true,"ignore_eos":true,"n":40,"logprobs":true)");
+  HttpClient slow(server.port(), 4096);
+  slow.post("/v1/chat/completions", body);
+  server.idle_status();  // all tokens are made; what the buffers do not take waits in the server
+  const ClientResponse response = slow.read();
+  const Streamed streamed = read_events(response.body);
+  EXPECT_GT(response.body.size(), size_t{1} << 20) << "not more than the buffers hold";
+  EXPECT_TRUE(response.whole && streamed.done);
+  EXPECT_EQ(streamed.finishes, 40);
+}
+
+// The model is random, so only the mask can make this so.
+TEST(Serve, AStructuredAnswerIsWhatWasAskedFor) {
+  ServerProcess server;
+  const auto answer = [&](int seed, const std::string& rest) {
+    const std::string sampling = R"(,"temperature":1.5,"seed":)" + std::to_string(seed);
+    const ClientResponse response = server.post("/v1/chat/completions", chat_body("Hi", sampling + rest));
+    EXPECT_EQ(response.status, 200) << response.body;
+    const json::value choice = json::parse(response.body).at("choices").at(0);
+    EXPECT_EQ(choice.at("finish_reason"), "stop") << response.body;
+    return std::string(choice.at("message").at("content").as_string());
+  };
+  const std::string schema =
+      R"({"type":"object","properties":{"a":{"enum":["x","yy"]},"n":{"type":"integer","minimum":-9,"maximum":99},
+          "l":{"type":"array","items":{"type":"boolean"},"maxItems":2}},"required":["a","n"],"additionalProperties":false})";
+  for (int seed = 0; seed < 8; ++seed) {
+    const std::string text =
+        answer(seed, R"(,"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":)" +
+                         schema + "}}");
+    const json::value value = json::parse(text);
+    EXPECT_TRUE(value.at("a") == "x" || value.at("a") == "yy") << text;
+    EXPECT_LE(std::abs(value.at("n").to_number<int>()), 99) << text;
+    const std::string choice = answer(seed, R"(,"structured_outputs":{"choice":["yes","no"]})");
+    EXPECT_TRUE(choice == "yes" || choice == "no") << choice;
+    const std::string digits = answer(seed, R"(,"guided_regex":"[0-9]{3}-[a-f]")");
+    EXPECT_EQ(digits.size(), 5u);
+    EXPECT_EQ(digits[3], '-');
+  }
+}
+
+TEST(Serve, AStructureThatIsNoneIsRefusedAtOnceAndNeighboursDoNotNotice) {
+  ServerProcess server;
+  const std::string fine = chat_body("Hello", R"(,"stream":true,"temperature":1,"seed":3,"max_tokens":40)");
+  const std::string alone = stream_alone(server, fine).text;
+  HttpClient neighbour(server.port());
+  neighbour.post("/v1/chat/completions", fine);
+  const std::string many =
+      R"(,"grammar":"root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"d\"","temperature":0)";
+  for (const std::string& bad :
+       {std::string(R"(,"guided_regex":"[")"),
+        std::string(R"(,"guided_regex":"((a{1000}){1000}){1000}(b{99999}){2}b{99999}")"),
+        std::string(R"(,"guided_json":{"type":"thing"})"), std::string(R"(,"guided_json":{"$ref":"#"})")}) {
+    const ClientResponse response = server.post("/v1/chat/completions", chat_body("Hi", bad));
+    EXPECT_EQ(response.status, 400) << bad;
+    EXPECT_NE(json::parse(response.body).at("error").at("param"), json::value()) << response.body;
+  }
+  // A grammar that is read in more and more ways fails its own answer, if it fails at all.
+  EXPECT_NE(server.post("/v1/chat/completions", chat_body("Hi", many)).status, 0);
+  EXPECT_EQ(read_events(neighbour.read().body).text, alone);
+  EXPECT_EQ(server.get("/readyz").status, 200);
+}
+
+TEST(Serve, AStreamThatIsCancelledLeavesTheOthersAsTheyAre) {
+  ServerProcess server;
+  const std::string body =
+      chat_body("Hello", R"(,"stream":true,"temperature":1,"seed":5,"ignore_eos":true,"max_tokens":60)");
+  const std::string alone = stream_alone(server, body).text;
+  for (int round = 0; round < 5; ++round) {
+    HttpClient leaves(server.port()), stays(server.port());
+    leaves.post("/v1/chat/completions", body);
+    stays.post("/v1/chat/completions", body);
+    ClientResponse begun = leaves.read(true);
+    for (int chunk = 0; chunk <= round; ++chunk) leaves.read_chunk(begun);
+    leaves.drop();
+    EXPECT_EQ(read_events(stays.read().body).text, alone) << round;
+  }
+  EXPECT_EQ(server.idle_status().at("running"), 0);
+}
+
+TEST(Serve, AKilledServerServesAgainWithTheSameAnswers) {
+  const std::string body = chat_body("Hello", R"(,"temperature":1,"seed":11,"max_tokens":30)");
+  std::string first;
+  uint16_t port = 0;
+  {
+    ServerProcess server;
+    port = server.port();
+    first = json::serialize(json::parse(server.post("/v1/chat/completions", body).body).at("choices"));
+    HttpClient open(port);
+    open.post("/v1/chat/completions", chat_body("Hello", R"(,"stream":true,"ignore_eos":true,"n":20)"));
+    EXPECT_EQ(open.read(true).status, 200);
+    server.signal(SIGKILL);
+    EXPECT_EQ(server.wait(), 128 + SIGKILL);
+  }
+  ServerProcess again("--port " + std::to_string(port));  // the same port, at once
+  EXPECT_EQ(again.port(), port);
+  EXPECT_EQ(json::serialize(json::parse(again.post("/v1/chat/completions", body).body).at("choices")), first);
+}
+
+TEST(Serve, ABundleThatVanishesWhileItIsServedIsNotMissed) {
+  std::filesystem::copy(fixture_folder() / "tiny.plow", fixture_folder() / "vanishes.plow");
+  ServerProcess server("", "", "vanishes.plow");
+  const std::string body = chat_body("Hello", R"(,"max_tokens":20)");
+  const json::value before = json::parse(server.post("/v1/chat/completions", body).body).at("choices");
+  std::filesystem::remove_all(fixture_folder() / "vanishes.plow");
+  EXPECT_EQ(json::parse(server.post("/v1/chat/completions", body).body).at("choices"), before);
+  const ProgramResult second = run_program(parse_command("plowrt serve --assets DIR/vanishes.plow --port 0"));
+  EXPECT_EQ(second.exit_code, 3);
+  EXPECT_NE(second.err.find("vanishes.plow"), std::string::npos) << second.err;
+}
+
+TEST(Serve, AKeyIsAskedForAndNotLogged) {
+  ServerProcess server("", "s3cret");
+  EXPECT_EQ(server.get("/v1/models").status, 401);
+  EXPECT_EQ(server.get("/healthz").status, 200);
+  EXPECT_EQ(server.get("/v1/models", "Authorization: Bearer s3cret\r\n").status, 200);
+  EXPECT_EQ(server.log().find("s3cret"), std::string::npos);
+}
+
+TEST(Serve, TheLogHasNoPromptsAndCanBeJson) {
+  ServerProcess server("--log-json");
+  server.post("/v1/chat/completions", chat_body("xylophone", R"(,"max_tokens":3)"));
+  server.signal(SIGINT);
+  EXPECT_EQ(server.wait(), 0);
+  const std::string log = server.log();
+  EXPECT_EQ(log.find("xylophone"), std::string::npos);
+  bool found = false;
+  for (size_t at = 0; at < log.size();) {
+    const size_t end = log.find('\n', at);
+    const json::value line = json::parse(log.substr(at, end - at));
+    found |= line.at("event") == "request" && line.at("status") == 200 && line.at("answer_tokens") == 3;
+    at = end + 1;
+  }
+  EXPECT_TRUE(found) << log;
+}
+
+TEST(Serve, PsSaysWhatAServerDoes) {
+  ServerProcess server;
+  const std::string port = std::to_string(server.port());
+  const ProgramResult ps = run_program(parse_command("plowrt ps --port " + port));
+  EXPECT_EQ(ps.exit_code, 0) << ps.err;
+  EXPECT_NE(ps.out.find("tiny"), std::string::npos);
+  EXPECT_NE(ps.out.find("ready"), std::string::npos);
+  server.signal(SIGTERM);
+  server.wait();
+  EXPECT_EQ(run_program(parse_command("plowrt ps --port " + port)).exit_code, 3);
+}
+
+TEST(Serve, ATakenPortIsAnErrorBeforeTheModelIsRead) {
+  ServerProcess server;
+  const ProgramResult second = run_program(
+      parse_command("plowrt serve --assets DIR/tiny.plow --port " + std::to_string(server.port())));
+  EXPECT_EQ(second.exit_code, 2);
+  EXPECT_NE(second.err.find("--port"), std::string::npos) << second.err;
+}
+
+}  // namespace
+}  // namespace plow

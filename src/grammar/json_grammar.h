@@ -1,0 +1,48 @@
+// JSON's own parts as expressions (RFC 8259), and how plow lets a model write it: where blanks may stand
+// there is one, or a line end with at most 20 blanks of indentation, so that no answer can consist of blanks;
+// numbers have at most 15 digits before and after the point, which a double holds or rounds.
+#pragma once
+
+#include "grammar/grammar.h"
+
+#include <boost/json/value.hpp>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace plow {
+
+class JsonGrammar {
+ public:
+  explicit JsonGrammar(Grammar& grammar);
+
+  Grammar::Expr value();   // anything
+  Grammar::Expr object();  // with any members
+  Grammar::Expr array();
+  Grammar::Expr string();
+  Grammar::Expr number();
+  Grammar::Expr integer();
+  Grammar::Expr blank() { return blank_; }
+  Grammar::Expr comma() { return comma_; }  // with blanks behind it
+  Grammar::Expr colon() { return colon_; }
+  Grammar::Expr string_character() { return character_; }  // one, which may be an escape
+  // One character out of `ranges`, in the spelling that it has in a string.
+  Grammar::Expr spelled(std::span<const CodeRange> ranges);
+  // A string, with quotes, that is none of `names` and has no escapes.
+  Grammar::Expr string_other_than(std::vector<std::string> names);
+  Grammar::Expr literal(const boost::json::value& value);
+
+ private:
+  Grammar::Expr other_than(std::span<const std::string> names, size_t depth);
+
+  Grammar& grammar_;
+  Grammar::Expr blank_, comma_, colon_, character_;
+  std::optional<Grammar::Rule> value_, object_, array_;
+};
+
+// A value as JSON text without blanks; doubles by their shortest spelling.
+std::string json_text(const boost::json::value& value);
+
+}  // namespace plow

@@ -1,0 +1,82 @@
+#include "isa/gpu/support.h"
+
+#include "isa/gpu/geometry.h"
+#include "ops/attention/team_body.h"
+#include "ops/linear/team_body.h"
+
+#include <fmt/format.h>
+
+namespace plow::gpu {
+namespace {
+
+static_assert(dev::kTeamUnit == kKvBlockTokens, "a unit of attention's pass is a block of the cache");
+#define PLOW_GPU_ISA(Name, geometry)                                                                         \
+  static_assert(dev::attention_team_bytes(kMaxHeadDim, geometry::kLanes,                                     \
+                                          geometry::kThreads / geometry::kLanes) <= geometry::kSharedBytes); \
+  static_assert(dev::linear_team_bytes() <= geometry::kSharedBytes);
+PLOW_GPU_ISAS(PLOW_GPU_ISA)
+#undef PLOW_GPU_ISA
+
+bool has_body(Op op) {
+  switch (op) {
+#define PLOW_TEAM_BODY(Name, text) case Op::k##Name:
+#include "ops/team_bodies.def"
+    return true;
+    default:
+      return is_protocol(op);
+  }
+}
+
+// How an operand must lie, by its memory. `matrix`: the operator reads it as one.
+const char* misfit(const TensorEntry& t, bool matrix) {
+  const bool narrow = t.dtype == DType::kF32 || t.dtype == DType::kBf16 || t.dtype == DType::kF16;
+  switch (t.space) {
+    case Space::kArena:
+      return t.dtype == DType::kF32 && t.layout == Layout::kRowMajor && t.row_stride % sizeof(float) == 0
+                 ? nullptr
+                 : "an f32 activation, row-major";
+    case Space::kTape:
+      if (matrix)
+        return narrow && t.layout == Layout::kAtoms8x128 ? nullptr
+                                                         : "an f32, bf16 or f16 matrix in atoms8x128 layout";
+      return t.layout == Layout::kRowMajor && (narrow || t.dtype == DType::kF64)
+                 ? nullptr
+                 : "a row-major f32, bf16, f16 or f64 row";
+    case Space::kKv:
+      return t.layout == Layout::kKvRows && (t.dtype == DType::kF32 || t.dtype == DType::kBf16)
+                 ? nullptr
+                 : "f32 or bf16 in kv-rows layout";
+    case Space::kStep:
+      return nullptr;
+  }
+  return "in a known memory";
+}
+
+}  // namespace
+
+std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors) {
+  const Op op = static_cast<Op>(packet.body);
+  const char* name = op_name(op);
+  if (name == nullptr || !has_body(op))
+    return fmt::format("no body for {}", name != nullptr ? name : std::to_string(packet.body));
+  if (packet.variant != 0) return fmt::format("{} has no variant {}", name, packet.variant);
+  for (uint32_t i = 0; i < kPacketOperands && packet.operand[i] != kNoTensor; ++i) {
+    const bool matrix = (matrix_inputs(op) >> i & 1) != 0;
+    if (const char* expected = misfit(tensors[packet.operand[i]], matrix))
+      return fmt::format("{}: operand {} must be {}", name, i, expected);
+  }
+  if (op == Op::kAttention && (packet.immediate[0] % 2 != 0 || packet.immediate[0] > kMaxHeadDim)) {
+    return fmt::format("{}: a head has {} columns; even numbers up to {} are supported", name,
+                       packet.immediate[0], kMaxHeadDim);
+  }
+  return {};
+}
+
+uint64_t body_scratch_bytes(const Packet& packet, const TensorEntry* tensors) {
+  // Logits and weights of a row.
+  return static_cast<Op>(packet.body) == Op::kSample
+             ? uint64_t{2} * sizeof(float) * tensors[packet.operand[0]].cols
+             : 0;
+}
+
+}  // namespace plow::gpu

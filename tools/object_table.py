@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""What every kernel and body of the GPUs' interpreter objects takes, and whether it is within its budget.
+
+    object_table.py [--quiet] ISA=OBJECT...     prints a table; exits 1 and names each body that is over
+
+Of NVIDIA's objects OBJECT.log is read (what `ptxas -v` said), of AMD's OBJECT.s (assembly, with LLVM's notes on
+every function). Registers: of a thread; on AMD, vector and accumulation registers of a lane together, and scalar ones
+of a wave. NVIDIA's bodies have the registers of the kernel that calls them. Stack: bytes a thread, of its own; spilled:
+the bytes of it to which registers are written. Shared: bytes of a team, those asked for at launch included.
+"""
+import re
+import struct
+import sys
+from dataclasses import dataclass
+
+# The most that an ISA gives: registers of a thread of a team of 256 (CUDA C programming guide 13.0, table of compute
+# capabilities; LLVM's AMDGPU back end: 256 vector and 256 accumulation registers at one wave a SIMD) and bytes of
+# shared memory of a team (227 KB, 99 KB, 64 KB, 160 KB; the same and CDNA 3's and CDNA 4's white papers).
+LIMITS = {
+    "sm_90a": (255, 232448),
+    "sm_120": (255, 101376),
+    "gfx942": (512, 65536),
+    "gfx950": (512, 163840),
+}
+# No body may spill in its loops. A body of AMD's saves registers of its caller, which the same instructions do: that
+# much is let pass. The kernel keeps what it knows of its worker over the call of a body.
+SPILL_OF_BODY = {"sm_90a": 0, "sm_120": 0, "gfx942": 32, "gfx950": 32}
+SPILL_OF_KERNEL = 128
+
+SHARED_WORD = 4  # of plow_carried: SharedBytes (isa/gpu/carried.h)
+RESIDENT = "plow_resident"
+
+
+@dataclass
+class Part:
+    """A kernel, or a body."""
+
+    name: str
+    vector: int = 0  # registers; 0: those of its kernel
+    scalar: int = 0
+    stack: int = 0
+    spilled: int = 0
+    shared: int = 0
+    code: int = 0
+
+    @property
+    def is_kernel(self):
+        return self.name.startswith("plow_")
+
+
+def short_name(symbol):
+    """The kernel or operator that a symbol names; None for others."""
+    body = re.search(r"plow3dev(?:L)?\d+(\w+?)_team_body", symbol)
+    if body:
+        return body[1]
+    return symbol if re.fullmatch(r"plow_[a-z_]+", symbol) else None
+
+
+class Elf:
+    """As much of a 64-bit little-endian ELF file as names symbols (System V ABI, chapter 4)."""
+
+    def __init__(self, data):
+        self.data = data
+        start, = struct.unpack_from("<Q", data, 40)
+        count, = struct.unpack_from("<H", data, 60)
+        self.sections = [struct.unpack_from("<IIQQQQIIQQ", data, start + 64 * i) for i in range(count)]
+
+    def symbols(self):
+        """(name, section, value, size)"""
+        for section in self.sections:
+            if section[1] != 2:  # SHT_SYMTAB
+                continue
+            names = self.sections[section[6]][4]
+            for at in range(section[4], section[4] + section[5], 24):
+                name, _, _, index, value, size = struct.unpack_from("<IBBHQQ", self.data, at)
+                end = self.data.index(b"\0", names + name)
+                yield self.data[names + name : end].decode(), index, value, size
+
+    def word(self, symbol, index):
+        for name, section, value, _ in self.symbols():
+            if name == symbol:
+                header = self.sections[section]
+                return struct.unpack_from("<I", self.data, header[4] + value - header[3] + 4 * index)[0]
+        raise ValueError(f"no symbol {symbol}")
+
+
+def nvidia_parts(elf, log):
+    parts = {}
+    current = None
+    for line in log.splitlines():
+        if found := re.search(r"Function properties for (\S+)", line):
+            current = parts.setdefault(short_name(found[1]), Part(short_name(found[1]) or ""))
+        elif found := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores", line):
+            current.stack, current.spilled = int(found[1]), int(found[2])
+        elif found := re.search(r"Used (\d+) registers", line):
+            current.vector = int(found[1])
+            shared = re.search(r"(\d+) bytes smem", line)
+            current.shared = int(shared[1]) if shared else 0
+    parts.pop(None, None)
+    for symbol, _, _, size in elf.symbols():
+        if (name := short_name(symbol)) in parts:
+            parts[name].code = max(parts[name].code, size)
+    return parts
+
+
+def amd_parts(assembly):
+    parts = {}
+    for text in re.split(r"; -- Begin function ", assembly)[1:]:
+        name = short_name(text.split(None, 1)[0])
+        if name is None:
+            continue
+        note = {key: int(value) for key, value in re.findall(r"^; (\w+)(?: =|:) (\d+)", text, re.MULTILINE)}
+        spilled = sum(int(n) for n in re.findall(r"; (\d+)-byte Folded Spill", text))
+        parts[name] = Part(name, note["TotalNumVgprs"], note["TotalNumSgprs"], note["ScratchSize"], spilled,
+                           note.get("LDSByteSize", 0), note["codeLenInByte"])
+    # A kernel's stack includes that of the deepest body.
+    deepest = max((part.stack for part in parts.values() if not part.is_kernel), default=0)
+    parts[RESIDENT].stack -= deepest
+    return parts
+
+
+def read_parts(isa, path):
+    with open(path, "rb") as f:
+        elf = Elf(f.read())
+    with open(path + (".log" if isa.startswith("sm_") else ".s"), encoding="utf-8") as f:
+        text = f.read()
+    parts = nvidia_parts(elf, text) if isa.startswith("sm_") else amd_parts(text)
+    parts[RESIDENT].shared += elf.word("plow_carried", SHARED_WORD)
+    return sorted(parts.values(), key=lambda part: (not part.is_kernel, part.name))
+
+
+def over_budget(isa, parts):
+    """A sentence for each part that takes too much."""
+    most_registers, most_shared = LIMITS[isa]
+    for part in parts:
+        allowed = SPILL_OF_KERNEL if part.is_kernel else SPILL_OF_BODY[isa]
+        if part.spilled > allowed:
+            yield f"{isa}: {part.name} spills {part.spilled} bytes of registers a thread; {allowed} are allowed"
+        if part.vector > most_registers:
+            yield f"{isa}: {part.name} takes {part.vector} registers; {isa} has {most_registers} for a thread"
+        if part.shared > most_shared:
+            yield f"{isa}: {part.name} takes {part.shared} bytes of shared memory; {isa} has {most_shared}"
+
+
+def main(arguments):
+    faults = []
+    quiet = arguments[:1] == ["--quiet"]
+    show = (lambda line: None) if quiet else print
+    show("| ISA | kernel or body | registers | scalar | stack | spilled | shared | code |")
+    show("|---|---|---|---|---|---|---|---|")
+    for argument in arguments[quiet:]:
+        isa, path = argument.split("=", 1)
+        parts = read_parts(isa, path)
+        for part in parts:
+            show(f"| {isa} | {part.name} | {part.vector or '-'} | {part.scalar or '-'} | {part.stack} | "
+                 f"{part.spilled} | {part.shared or '-'} | {part.code} |")
+        faults += over_budget(isa, parts)
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
