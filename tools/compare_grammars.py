@@ -121,10 +121,13 @@ def compare_schemas(oracle, count, seed):
     return wrong
 
 
+# Left out is what xgrammar 0.2 itself gets wrong: a rule that comes back to `root` (of `root ::= "[" (root ("," root)*)? "]"`
+# it refuses the token `[],` whose bytes it takes one by one), and a counted repetition of what may be empty
+# (`([^a]*){1,3} [^a]` may end at once there).
 GRAMMARS = [
     'root ::= "a"* "b"',
-    'root ::= "[" (item ("," item)*)? "]"\nitem ::= [0-9]+ | root',
-    'root ::= "{" pair ("," pair)* "}"\npair ::= "\\"" [a-z]+ "\\":" value\nvalue ::= [0-9]+ | "true" | "false" | root',
+    'root ::= list\nlist ::= "[" (item ("," item)*)? "]"\nitem ::= [0-9]+ | list',
+    'root ::= object\nobject ::= "{" pair ("," pair)* "}"\npair ::= "\\"" [a-z]+ "\\":" value\nvalue ::= [0-9]+ | "true" | "false" | object',
     'root ::= ("yes" | "no" | "maybe") [.!]{0,2}',
     'root ::= expr\nexpr ::= term (("+" | "-") term)*\nterm ::= [0-9]{1,3} | "(" expr ")"',
     'root ::= [^a-z]{2,5} "end"',
@@ -134,7 +137,7 @@ GRAMMARS = [
 
 def random_grammar(r):
     """Rules that only use later ones, and themselves behind a literal."""
-    names = ["root", "r1", "r2", "r3"]
+    names = ["r0", "r1", "r2", "r3"]
 
     def literal():
         return json.dumps("".join(r.choice("ab{}\":, 01") for _ in range(r.randint(1, 3))))
@@ -152,12 +155,12 @@ def random_grammar(r):
         return literal()
 
     def sequence(i, depth):
-        return " ".join(part(i, depth) + r.choice(["", "", "", "*", "+", "?", "{1,3}"]) for _ in range(r.randint(1, 3)))
+        return " ".join(part(i, depth) + r.choice(["", "", "", "*", "+", "?"]) for _ in range(r.randint(1, 3)))
 
     def alternatives(i, depth):
         return " | ".join(sequence(i, depth) for _ in range(r.randint(1, 3)))
 
-    rules = []
+    rules = ["root ::= r0"]
     for i, name in enumerate(names):
         recursion = f" | {literal()} {name} {literal()}" if r.random() < 0.4 else ""
         rules.append(f"{name} ::= {alternatives(i, 2)}{recursion}")

@@ -21,7 +21,7 @@ Extract Inlined Constant Coq.Init.Nat.min => "(fun (a : int) (b : int) -> if a <
 Extract Inlined Constant PeanoNat.Nat.min => "(fun (a : int) (b : int) -> if a < b then a else b)".
 Extract Inlined Constant N.of_nat => "Big_int_Z.big_int_of_int".
 Extract Inlined Constant N.to_nat => "Big_int_Z.int_of_big_int".
-Extraction "plow.ml" verify decode check_program tables_ok check_step step_code step_tiles tensors_of most_tiles
+Extraction "plow.ml" verify verify_part in_part decode check_program tables_ok check_code check_step step_code link_map step_tiles tensors_of most_tiles
   check_counter check_worker check_instr check_end signal_map check_tensor check_pair touch_map packet_ok tensor_ok
   regions_of unit_of footprint kind_of arity
   magic abi_version absent kPrograms kWorkers kPackets kWaits kSignals kTensors kGroups section_ok section_start section_elements

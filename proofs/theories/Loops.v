@@ -25,6 +25,15 @@ Proof.
   destruct (Nat.eq_dec i n) as [->|N]; [exact F|]. apply IH; [exact H|lia].
 Qed.
 
+Lemma all_from_complete : forall A (f : nat -> A -> bool) l i, (forall j a, nth_error l j = Some a -> f (i + j) a = true) ->
+  all_from f i l = true.
+Proof.
+  induction l as [|a l IH]; intros i H; [reflexivity|]. cbn. rewrite <- (Nat.add_0_r i) at 1. rewrite (H 0 a eq_refl).
+  apply IH. intros j x J. rewrite <- (H (S j) x J). f_equal. lia.
+Qed.
+Lemma all_below_complete : forall f n, (forall i, i < n -> f i = true) -> all_below f n = true.
+Proof. induction n as [|n IH]; intro H; [reflexivity|]. cbn. rewrite (H n) by lia. apply IH. auto. Qed.
+
 Fixpoint fold_from {A B} (f : nat -> A -> B -> B) (i : nat) (l : list A) (b : B) : B :=
   match l with [] => b | a :: r => fold_from f (S i) r (f i a b) end.
 

@@ -12,6 +12,7 @@ Record certificate := {
   c_total : nat -> nat;               (* counter: how many signals it gets *)
   c_rank : nat -> nat -> nat;         (* worker, place: a number that grows along queues and from signals to waits *)
   c_top : nat -> nat;                 (* counter: the highest rank of its signals *)
+  c_links : list (nat * (nat * nat)); (* counter, clock, clock: many workers learn the one step from the counter, which is checked once *)
   c_end_worker : nat; c_end_place : nat  (* where Advance is *)
 }.
 
@@ -105,19 +106,56 @@ Definition keeps (w p : nat) : bool := c_segment cert w (S p) =? c_segment cert 
 Definition check_learnt (w : nat) (was is full : nat -> nat) : bool :=
   all_below (fun u => (u =? w) || (is u =? was u) || (was u <=? is u) && (is u <=? full u)) workers.
 
-Definition check_instr (m : M.t (list (nat * nat))) (w p : nat) (i : instr body) : bool :=
+(* The same for whoever goes from the one clock to the other. *)
+Definition check_link (l : nat * (nat * nat)) : bool :=
+  (fun was is full => all_below (fun u => (was u <=? is u) && (is u <=? full u)) workers)
+    (c_clock cert (fst (snd l))) (c_clock cert (snd (snd l))) (c_full cert (fst l)).
+(* By the clock that they lead to: counter, and the clock that they come from. *)
+Definition link_map : M.t (list (nat * nat)) :=
+  fold_right (fun l m => put (snd (snd l)) (fst l, fst (snd l)) m) (M.empty _) (c_links cert).
+Definition linked (links : M.t (list (nat * nat))) (k was is : nat) : bool :=
+  existsb (fun x => (fst x =? k) && (snd x =? was)) (get is links).
+
+Lemma linked_checked : forallb check_link (c_links cert) = true -> forall k was is, linked link_map k was is = true ->
+  forall u, u < workers -> c_clock cert was u <= c_clock cert is u /\ c_clock cert is u <= c_full cert k u.
+Proof.
+  intros H k was is L u U. unfold linked in L. apply existsb_exists in L. destruct L as ((k', was') & I & L). cbn [fst snd] in L.
+  apply andb_true_iff in L. destruct L as [L1 L2]. apply Nat.eqb_eq in L1, L2. subst k' was'.
+  assert (J : In (k, (was, is)) (c_links cert)).
+  { unfold link_map in I. clear H. induction (c_links cert) as [|(k', (a, b)) l IH]; cbn [fold_right] in I.
+    - rewrite get_empty in I. destruct I.
+    - rewrite get_put in I. cbn [fst snd] in I. destruct (is =? b) eqn:E; [|right; now apply IH].
+      apply Nat.eqb_eq in E. subst b. destruct I as [I|I]; [left; congruence|right; now apply IH]. }
+  rewrite forallb_forall in H. specialize (H _ J). unfold check_link in H. cbn [fst snd] in H.
+  pose proof (all_below_sound _ _ H u U) as Z. cbn beta in Z. apply andb_true_iff in Z. rewrite !Nat.leb_le in Z. exact Z.
+Qed.
+
+Definition check_instr (links : M.t (list (nat * nat))) (m : M.t (list (nat * nat))) (w p : nat) (i : instr body) : bool :=
   (c_rank cert w p <=? c_rank cert w (S p)) &&
   match i with
   | Wait k n =>
       match M.find k m with
       | None => (n =? 0) && keeps w p
       | Some _ =>
-          (n =? c_total cert k) && (c_top cert k <? c_rank cert w p) && (keeps w p ||
+          (n =? c_total cert k) && (c_top cert k <? c_rank cert w p) && (keeps w p || linked links k (c_segment cert w p) (c_segment cert w (S p)) ||
             check_learnt w (c_clock cert (c_segment cert w p)) (c_clock cert (c_segment cert w (S p))) (c_full cert k))
       end
   | Advance => (w =? c_end_worker cert) && (p =? c_end_place cert) && keeps w p
   | _ => keeps w p
   end.
+
+Lemma wait_learns : forallb check_link (c_links cert) = true -> forall w p k u, u < workers -> u <> w ->
+  keeps w p || linked link_map k (c_segment cert w p) (c_segment cert w (S p)) ||
+  check_learnt w (c_clock cert (c_segment cert w p)) (c_clock cert (c_segment cert w (S p))) (c_full cert k) = true ->
+  c_know cert w p u <= c_know cert w (S p) u /\
+  (c_know cert w (S p) u <= c_know cert w p u \/ c_know cert w (S p) u <= c_full cert k u).
+Proof.
+  intros L w p k u U N H. unfold c_know. rewrite !orb_true_iff in H. destruct H as [[H|H]|H].
+  - unfold keeps in H. apply Nat.eqb_eq in H. rewrite H. auto.
+  - pose proof (linked_checked L _ _ _ H u U). tauto.
+  - pose proof (all_below_sound _ _ H u U) as Y. cbn beta in Y. rewrite !orb_true_iff, andb_true_iff, !Nat.eqb_eq, !Nat.leb_le in Y.
+    destruct Y as [[Y|Y]|Y]; [contradiction|rewrite Y; auto|tauto].
+Qed.
 
 Definition is_clear (i : instr body) : bool := match i with Clear => true | _ => false end.
 Definition size_of (c : code body) (w : nat) : nat := length (nth w c []).
@@ -129,13 +167,15 @@ Definition check_end (c : code body) : bool :=
   all_from (fun u l => (u =? c_end_worker cert) || (length l <=? c_know cert (c_end_worker cert) (c_end_place cert) u)) 0 c &&
   existsb (existsb is_clear) c.
 
-Definition check_worker (m : M.t (list (nat * nat))) (w : nat) (l : list (instr body)) : bool :=
+Definition check_worker (links m : M.t (list (nat * nat))) (w : nat) (l : list (instr body)) : bool :=
   negb (length l =? 0) && all_below (fun u => (u =? w) || (c_know cert w 0 u =? 0)) workers &&
-  all_from (check_instr m w) 0 l.
+  all_from (check_instr links m w) 0 l.
 
 Definition check_sync (c : code body) : bool :=
   let m := signal_map c in
-  (length c =? workers) && all_lists check_counter m && all_from (check_worker m) 0 c && check_end c.
+  let links := link_map in
+  forallb check_link (c_links cert) &&
+  ((length c =? workers) && all_lists check_counter m && all_from (check_worker links m) 0 c && check_end c).
 
 Definition signals_of (c : code body) (k : nat) : list (nat * nat) := get k (signal_map c).
 
@@ -147,13 +187,13 @@ Qed.
 Theorem check_sync_sound : forall c, check_sync c = true ->
   certified body workers c lines (signals_of c) (c_know cert) (c_rank cert) (c_end_worker cert) (c_end_place cert).
 Proof.
-  intros c H. unfold check_sync in H. rewrite !andb_true_iff in H. destruct H as [[[HL HC] HW] HE].
+  intros c H. unfold check_sync in H. cbv zeta in H. rewrite !andb_true_iff in H. destruct H as [HK [[[HL HC] HW] HE]].
   apply Nat.eqb_eq in HL. unfold check_end in HE. rewrite !andb_true_iff in HE. destruct HE as [[[[E1 E2] E3] E4] E5].
   pose proof (all_lists_sound _ _ _ HC) as Counters.
-  assert (Worker : forall w, w < workers -> check_worker (signal_map c) w (nth w c []) = true).
+  assert (Worker : forall w, w < workers -> check_worker link_map (signal_map c) w (nth w c []) = true).
   { intros w W. destruct (nth_error c w) as [l|] eqn:N; [|apply nth_error_None in N; lia].
     rewrite (nth_error_nth _ _ _ N). exact (all_from_sound _ _ _ _ HW w l N). }
-  assert (Instr : forall w p i, w < workers -> at_ c w p = Some i -> check_instr (signal_map c) w p i = true).
+  assert (Instr : forall w p i, w < workers -> at_ c w p = Some i -> check_instr link_map (signal_map c) w p i = true).
   { intros w p i W A. specialize (Worker w W). unfold check_worker in Worker. rewrite !andb_true_iff in Worker.
     destruct Worker as [_ Worker]. exact (all_from_sound _ _ _ _ Worker p i A). }
   assert (Counter : forall k, signals_of c k <> [] -> check_counter k (signals_of c k) = true) by exact Counters.
@@ -187,11 +227,8 @@ Proof.
   - intros w p i u W U N A. specialize (Instr w p i W A). unfold check_instr in Instr. rewrite andb_true_iff in Instr.
     destruct Instr as [_ X]. destruct i as [k n|k|b| |]; try (left; now apply Kept).
     + destruct (M.find k (signal_map c)) as [l|] eqn:Fd.
-      * rewrite !andb_true_iff in X. destruct X as [_ X]. apply orb_true_iff in X. destruct X as [X|X]; [left; now apply Kept|].
-        pose proof (all_below_sound _ _ X u U) as Y. cbn in Y.
-        rewrite !orb_true_iff, andb_true_iff in Y.
-        destruct Y as [[Y|Y]|[_ Y]]; [apply Nat.eqb_eq in Y; contradiction|apply Nat.eqb_eq in Y; left; unfold c_know; lia|].
-        apply Nat.leb_le in Y.
+      * rewrite !andb_true_iff in X. destruct X as [_ X].
+        destruct (wait_learns HK w p k u U N X) as [_ [Y|Y]]; [now left|].
         (* the counter's knowledge comes from one of its signals *)
         pose proof HC as HC'. unfold all_lists in HC'. rewrite forallb_forall in HC'.
         pose proof Fd as Fd'. apply M.find_2, M.elements_1, InA_alt in Fd'. destruct Fd' as ((k', l') & E & I).
@@ -231,7 +268,7 @@ Qed.
 Lemma knowledge_grows : forall c, check_sync c = true -> forall w u p q, w < workers -> u < workers -> u <> w ->
   p <= q -> q < size c w -> c_know cert w p u <= c_know cert w q u.
 Proof.
-  intros c H w u p q W U N L. unfold check_sync in H. rewrite !andb_true_iff in H. destruct H as [[[HL _] HW] _].
+  intros c H w u p q W U N L. unfold check_sync in H. cbv zeta in H. rewrite !andb_true_iff in H. destruct H as [HK [[[HL _] HW] _]].
   apply Nat.eqb_eq in HL. induction L as [|q L IH]; intro Sz; [lia|]. etransitivity; [apply IH; lia|].
   destruct (nth_error c w) as [l|] eqn:Q; [|apply nth_error_None in Q; lia].
   pose proof (all_from_sound _ _ _ _ HW w l Q) as X. cbn in X. unfold check_worker in X. rewrite !andb_true_iff in X. destruct X as [_ X].
@@ -242,9 +279,7 @@ Proof.
   { intro K. unfold keeps in K. apply Nat.eqb_eq in K. unfold c_know. rewrite K. lia. }
   destruct i as [k n|k|b| |]; try (now apply K).
   - destruct (M.find k (signal_map c)); rewrite !andb_true_iff in Y; [|now apply K].
-    destruct Y as [_ Y]. apply orb_true_iff in Y. destruct Y as [Y|Y]; [now apply K|].
-    pose proof (all_below_sound _ _ Y u U) as Z. cbn in Z. rewrite !orb_true_iff, andb_true_iff in Z.
-    destruct Z as [[Z|Z]|[Z _]]; [apply Nat.eqb_eq in Z; contradiction|apply Nat.eqb_eq in Z; unfold c_know; lia|now apply Nat.leb_le].
+    destruct Y as [_ Y]. exact (proj1 (wait_learns HK w q k u U N Y)).
   - rewrite !andb_true_iff in Y. now apply K.
 Qed.
 

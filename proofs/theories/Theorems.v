@@ -8,7 +8,7 @@ Record step := { s_program : nat; s_shape : shape }.
 
 Section Accepted.
 Variable b : bundle.
-Variable hints : nat -> nat -> nat -> hint.
+Variable hints : nat -> code (list access) -> hint.
 Hypothesis accepted : verify b hints = true.
 
 Definition no_program : program :=
@@ -30,7 +30,7 @@ Definition tiles_of (s : step) (kind : nat) : nat := ceil_div (rows_of (s_shape 
 Definition tensors_in (s : step) : nat -> tensor := tensors_of (program_at (s_program s)).
 Definition code_of (s : step) : code (list access) :=
   step_code (program_at (s_program s)) (tensors_in s) (step_tiles (tiles_of s 1) (tiles_of s 2)).
-Definition hint_of (s : step) : hint := hints (s_program s) (tiles_of s 1) (tiles_of s 2).
+Definition hint_of (s : step) : hint := hints (s_program s) (code_of s).
 Definition cert_of (s : step) : certificate := h_certificate (hint_of s).
 Definition lines_of (s : step) : nat := n_counters (program_at (s_program s)).
 
@@ -43,9 +43,9 @@ Definition alters (s : step) (w : list access) (l : location) : bool := existsb 
 Definition registers (w : nat) (l : location) : bool := match l with Register v _ => w =? v | _ => false end.
 
 Lemma program_checked : forall i, i < length (b_programs b) ->
-  check_program b (program_at i) (tensors_of (program_at i)) (hints i) = true.
+  check_program b (program_at i) (tensors_of (program_at i)) (fun _ _ => true) (hints i) = true.
 Proof.
-  intros i L. unfold verify in accepted. destruct (nth_error (b_programs b) i) as [p|] eqn:Q; [|apply nth_error_None in Q; lia].
+  intros i L. unfold verify, verify_part in accepted. destruct (nth_error (b_programs b) i) as [p|] eqn:Q; [|apply nth_error_None in Q; lia].
   unfold program_at. rewrite (nth_error_nth _ _ _ Q). exact (all_from_sound _ _ _ _ accepted i p Q).
 Qed.
 
@@ -83,7 +83,7 @@ Proof.
 Qed.
 
 Lemma step_checked : forall s, allowed s ->
-  check_step b (program_at (s_program s)) (tensors_in s) (sharing_pairs (program_at (s_program s))) (step_tiles (tiles_of s 1) (tiles_of s 2)) (hint_of s) = true.
+  check_step b (program_at (s_program s)) (tensors_in s) (sharing_pairs (program_at (s_program s))) (step_tiles (tiles_of s 1) (tiles_of s 2)) (hints (s_program s)) = true.
 Proof.
   intros s A. pose proof (program_checked _ (program_exists _ A)) as K. unfold check_program in K. cbv zeta in K.
   apply andb_true_iff in K. destruct K as [_ K].
@@ -100,12 +100,12 @@ Qed.
 
 Lemma sync_checked : forall s, allowed s ->
   check_sync (list access) (b_workers b) (lines_of s) (cert_of s) (code_of s) = true.
-Proof. intros s A. pose proof (step_checked s A) as K. unfold check_step in K. rewrite !andb_true_iff in K. tauto. Qed.
+Proof. intros s A. pose proof (step_checked s A) as K. unfold check_step, check_code in K. cbv zeta in K. rewrite !andb_true_iff in K. tauto. Qed.
 
 Lemma memory_checked : forall s, allowed s ->
   check_memory (b_workers b) (cert_of s) (tensors_in s) (most_rows (program_at (s_program s)))
     (step_tiles (tiles_of s 1) (tiles_of s 2)) (h_uses (hint_of s)) (h_floor (hint_of s)) (sharing_pairs (program_at (s_program s))) (code_of s) = true.
-Proof. intros s A. pose proof (step_checked s A) as K. unfold check_step in K. rewrite !andb_true_iff in K. tauto. Qed.
+Proof. intros s A. pose proof (step_checked s A) as K. unfold check_step, check_code in K. cbv zeta in K. rewrite !andb_true_iff in K. tauto. Qed.
 
 Lemma step_certified : forall s, allowed s ->
   certified (list access) (b_workers b) (code_of s) (lines_of s) (signals_of (list access) (code_of s)) (c_know (cert_of s))

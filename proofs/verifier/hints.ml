@@ -41,6 +41,7 @@ let play (workers : int) (counters : int) (code : access list code) : played =
     !clocks.(!n_clocks) <- c;
     incr n_clocks;
     !n_clocks - 1 in
+  let links = Hashtbl.create 1024 in
   let nothing = add_clock (Array.make workers 0) in
   let segment = Array.init n (fun w -> Array.make (size w + 1) nothing) in
   let rank = Array.init n (fun w -> Array.make (size w + 1) 0) in
@@ -61,6 +62,8 @@ let play (workers : int) (counters : int) (code : access list code) : played =
       else if within mine full.(k) w (workers - 1) then begin
         (* Whoever learns no more than the counter says has its clock, of which there is one. *)
         if of_counter.(k) < 0 then of_counter.(k) <- add_clock full.(k);
+        let link = (k, (known_here, of_counter.(k))) in
+        if not (Hashtbl.mem links link) && within mine full.(k) (-1) (workers - 1) then Hashtbl.add links link ();
         go of_counter.(k)
       end
       else go (add_clock (Array.mapi (fun u a -> larger a full.(k).(u)) mine))
@@ -101,6 +104,7 @@ let play (workers : int) (counters : int) (code : access list code) : played =
       c_total = (fun k -> total.(k));
       c_rank = (fun w p -> rank.(w).(p));
       c_top = (fun k -> top.(k));
+      c_links = Hashtbl.fold (fun link () l -> link :: l) links [];
       c_end_worker = fst !finish; c_end_place = snd !finish } in
   { hint = { h_certificate = certificate;
              h_uses = (fun t -> match Hashtbl.find_opt listed t with Some l -> l | None -> []);

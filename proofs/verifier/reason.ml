@@ -32,7 +32,8 @@ let in_step (b : bundle) (p : program) tiles =
   let cert = hint.h_certificate in
   let m = signal_map code in
   let at w place = packet_at p tiles w place in
-  let instr_fails w place i = not (check_instr b.b_workers cert m w place i) in
+  let links = link_map cert in
+  let instr_fails w place i = not (check_instr b.b_workers cert links m w place i) in
   let threshold_wrong w =
     let rec go place = function
       | [] -> None
@@ -84,9 +85,8 @@ let find (b : bundle) =
           else if s > most_tiles p 2 then steps (t + 1) 0
           else
             let tiles = step_tiles t s in
-            let code = step_code p (tensors_of p) tiles in
-            let hint = (Hints.play b.b_workers p.n_counters code).Hints.hint in
-            if check_step b p (tensors_of p) (sharing_pairs p) tiles hint then steps t (s + 1)
+            let hints code = (Hints.play b.b_workers p.n_counters code).Hints.hint in
+            if check_step b p (tensors_of p) (sharing_pairs p) tiles hints then steps t (s + 1)
             else Printf.sprintf "program %d, a step of %d row tiles of tokens and %d of samples: %s" i t s (in_step b p tiles) in
         steps 1 0 in
   try programs 0 b.b_programs with e -> "a table is out of range (" ^ Printexc.to_string e ^ ")"
