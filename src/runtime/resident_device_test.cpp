@@ -11,7 +11,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <numeric>
 
 namespace plow {
@@ -181,8 +180,8 @@ TYPED_TEST(ResidentDeviceOn, ARowsBitsDoNotDependOnWhatSharesTheStep) {
 
 // Every mode of sampling, against the reference in double on the very logits.
 TYPED_TEST(ResidentDeviceWithWavesOn, SamplesAsTheReferenceDoes) {
-  if (std::is_same_v<TypeParam, WavesOf64> && std::getenv("PLOW_TEST_FULL") == nullptr)
-    GTEST_SKIP() << "a minute of fibers; set PLOW_TEST_FULL=1";
+  if (std::is_same_v<TypeParam, WavesOf64> && !GTEST_FLAG_GET(also_run_disabled_tests))
+    GTEST_SKIP() << "a minute of fibers; --gtest_also_run_disabled_tests runs it";
   SeededToyOptions options;
   const SeededToy toy = gpu_toy<TypeParam>(options);
   Engine engine = engine_of<TypeParam>(toy);
