@@ -10,7 +10,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <string_view>
 
 namespace plow {
 namespace {
@@ -22,6 +25,13 @@ const fs::path kGolden = fs::path(PLOW_SOURCE_DIR) / "tests/golden/models";
 
 // Whether all is to be run that an emulated GPU takes minutes for.
 bool full() { return std::getenv("PLOW_TEST_FULL") != nullptr; }
+
+// A model of a family that runs on emulated GPUs in every run.
+bool stands_for_its_family(std::string_view model) {
+  constexpr std::array<std::string_view, 5> kOneOfEach = {"llama", "mistral", "qwen2", "qwen3", "gemma3"};
+  return std::find(kOneOfEach.begin(), kOneOfEach.end(), model) != kOneOfEach.end();
+}
+constexpr const char* kWhySkipped = "one model a family stands for all; set PLOW_TEST_FULL=1";
 
 // Rows of a prompt's chunk, prompts at once. PLOW_TEST_FULL=1 takes every pair.
 std::vector<std::pair<uint32_t, size_t>> cuts() {
@@ -114,6 +124,7 @@ class TinyModelOnGpu : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(TinyModelOnGpu, LogitsAreTransformersOnAnEmulatedGpu) {
+  if (!full() && !stands_for_its_family(GetParam())) GTEST_SKIP() << kWhySkipped;
   expect_within_on_emulated<emulated::EmulatedTeam<32>>(Isa::kSm90a);
 }
 
@@ -124,8 +135,7 @@ TEST_P(TinyModelOnGpu, LogitsAreTransformersOnAnEmulatedGpuWithWavesOf64Lanes) {
 }
 
 TEST_P(TinyModelOnGpu, LogitsAreTransformersOnAnEmulatedGpuWithMatrixUnits) {
-  const bool one_of_its_family = GetParam() == "llama" || GetParam() == "qwen3" || GetParam() == "gemma3";
-  if (!one_of_its_family && !full()) GTEST_SKIP() << "one model a family; set PLOW_TEST_FULL=1";
+  if (!full() && !stands_for_its_family(GetParam())) GTEST_SKIP() << kWhySkipped;
   expect_within_on_emulated<emulated::EmulatedMatrixTeam>(Isa::kGfx950);
 }
 
