@@ -1,6 +1,7 @@
 #include "tests/tiny_checkpoint.h"
 
 #include "base/float16.h"
+#include "text/tokenizer/byte_level.h"
 
 #include <boost/json.hpp>
 
@@ -74,19 +75,10 @@ void write_safetensors(const fs::path& path, const TinyCheckpoint& options) {
   fs::resize_file(path, sizeof(length) + length + bytes);
 }
 
-// The character that stands for a byte in byte-level vocabularies: printable ones for themselves, the others
-// from U+0100 on (GPT-2's bytes_to_unicode).
 std::string byte_character(uint32_t byte) {
-  const auto printable = [](uint32_t b) {
-    return (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || (b >= 174 && b <= 255);
-  };
-  uint32_t code = byte;
-  if (!printable(byte)) {
-    code = 256;
-    for (uint32_t b = 0; b < byte; ++b) code += printable(b) ? 0 : 1;
-  }
-  if (code < 128) return std::string(1, static_cast<char>(code));
-  return {static_cast<char>(0xc0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3f))};
+  std::string character;
+  append_byte_level(character, std::string(1, static_cast<char>(byte)));
+  return character;
 }
 
 json::object added_token(uint32_t id, const char* content) {

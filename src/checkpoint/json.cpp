@@ -1,5 +1,7 @@
 #include "checkpoint/json.h"
 
+#include "base/json_string.h"
+
 #include <cmath>
 
 namespace plow {
@@ -54,36 +56,6 @@ bool JsonValue::operator==(const JsonValue& other) const {
 
 namespace {
 
-void write_string(const std::string& text, std::string& out) {
-  out += '"';
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-        } else {
-          out += c;
-        }
-    }
-  }
-  out += '"';
-}
-
 void write_double(double value, std::string& out) {
   if (std::isnan(value)) {
     out += R"({"__float__":"NaN"})";
@@ -105,7 +77,7 @@ void write(const JsonValue& value, std::string& out, size_t limit) {
   } else if (const auto* boolean = value.as_bool()) {
     out += *boolean ? "true" : "false";
   } else if (const auto* string = value.as_string()) {
-    write_string(string->size() > limit ? string->substr(0, limit) : *string, out);
+    append_json_string(out, std::string_view(*string).substr(0, limit));
   } else if (const auto* array = value.as_array()) {
     out += '[';
     for (size_t i = 0; i < array->size() && out.size() <= limit; ++i) {
@@ -117,7 +89,7 @@ void write(const JsonValue& value, std::string& out, size_t limit) {
     out += '{';
     for (size_t i = 0; i < object->size() && out.size() <= limit; ++i) {
       if (i != 0) out += ',';
-      write_string((*object)[i].key, out);
+      append_json_string(out, (*object)[i].key);
       out += ':';
       write((*object)[i].value, out, limit);
     }

@@ -23,7 +23,7 @@
 namespace plow {
 
 struct EngineOptions {
-  // "cpu" or "cuda:N". Empty: what the bundle was compiled for. A device that is named is used or the engine is refused.
+  // "cpu", "cuda:N" or "hsa:N". Empty: what the bundle was compiled for. A device that is named is used or the engine is refused.
   std::string device{};
   uint32_t threads = 0;  // 0: as many as the bundle has workers; another number than that is refused
   IsaLevel isa = IsaLevel::kAuto;

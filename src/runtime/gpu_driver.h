@@ -6,6 +6,7 @@
 #include "interp/resident.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace plow {
@@ -47,5 +48,9 @@ class GpuDriver {
   // Whether the kernel has not ended. Errors (kDevice): it died, and the device's memory with it.
   virtual Result<bool> running() = 0;
 };
+
+// What read_bandwidth() of a driver gives: bytes a second of `read`, which reads `bytes` bytes and returns
+// when that is done. Median of several, after one that warms up. Errors: those of `read`.
+Result<double> median_read_rate(uint64_t bytes, const std::function<Status()>& read);
 
 }  // namespace plow

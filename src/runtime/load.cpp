@@ -1,10 +1,10 @@
 #include "base/digest.h"
+#include "bundle/receipt.h"
 #include "isa/gpu/geometry.h"
 #include "isa/gpu/support.h"
 #include "isa/x86_64/geometry.h"
 #include "runtime/cpu_device.h"
 #include "runtime/cuda/cuda_driver.h"
-#include "bundle/receipt.h"
 #include "runtime/engine_state.h"
 #include "runtime/hsa/hsa_driver.h"
 #include "runtime/resident_device.h"
@@ -237,12 +237,14 @@ struct EngineLoader {
     return {};
   }
 
-  // On a CPU a step goes through all weights, so they are copied into huge pages: those of a mapped file are as large as the
-  // kernel happened to read it, and a step of 4 rows took a fifth longer (perf/2026-11-30-rewriting-on-the-cpu.md).
-  // Weights of more than half of the machine's memory stay where they are, and so do those that the caller holds.
+  // On a CPU a step goes through all weights, so they are copied into huge pages: those of a mapped file are
+  // as large as the kernel happened to read it, and a step of 4 rows took a fifth longer
+  // (perf/2026-11-30-rewriting-on-the-cpu.md). Weights of more than half of the machine's memory stay where
+  // they are, and so do those that the caller holds.
   Status place_weights() const {
     const uint64_t bytes = state.tape_file.bytes().size();
-    const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    const auto machine =
+        static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     if (bytes == 0 || bytes > machine / 2 || state.bundle.header().isa != Isa::kX86_64) return {};
     PLOW_TRY(state.weights, DeviceMemory::allocate(bytes, "the weights"));
     std::memcpy(state.weights.data(), state.tape.data(), bytes);

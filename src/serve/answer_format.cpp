@@ -1,5 +1,6 @@
 #include "serve/answer_format.h"
 
+#include "base/json_string.h"
 #include "serve/json_text.h"
 
 #include <fmt/format.h>

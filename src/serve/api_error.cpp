@@ -1,6 +1,6 @@
 #include "serve/api_error.h"
 
-#include "serve/json_text.h"
+#include "base/json_string.h"
 
 #include <fmt/format.h>
 

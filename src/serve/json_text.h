@@ -1,14 +1,9 @@
-// JSON text out, piece by piece: what is written for every token of every stream.
+// JSON numbers out: what is written for every token of every stream. Strings: base/json_string.h.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <string_view>
 
 namespace plow {
-
-// Appends "text" with quotes; control characters, quotes and backslashes escaped. REQUIRES UTF-8.
-void append_json_string(std::string& out, std::string_view text);
 
 // Appends the shortest number that reads back as the same float. JSON has no infinities: they become
 // -9999 and 9999, the bound that vLLM writes for logprobs.

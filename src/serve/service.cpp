@@ -1,7 +1,7 @@
 #include "serve/service.h"
 
+#include "base/json_string.h"
 #include "serve/answer_spec.h"
-#include "serve/json_text.h"
 #include "serve/openapi.h"
 #include "serve/request_fields.h"
 

@@ -1,7 +1,7 @@
 // /tokenize and /detokenize in the shapes of vLLM (prompt, messages; count, tokens) and of llama.cpp
 // (content; tokens).
+#include "base/json_string.h"
 #include "serve/answer_spec.h"
-#include "serve/json_text.h"
 #include "serve/request_fields.h"
 #include "serve/service.h"
 #include "text/tokenizer/utf8.h"

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
 namespace plow {
@@ -158,20 +157,12 @@ class CudaDriver final : public GpuDriver {
     DevicePointer pointer = address(from), sum_at = address(sum);
     unsigned long long units = bytes / 16;
     void* parameters[] = {&pointer, &units, &sum_at};
-    std::vector<double> rates;
-    constexpr int kRepeats = 9;  // the first warms up
-    for (int i = 0; i < kRepeats; ++i) {
-      const auto began = std::chrono::steady_clock::now();
+    return median_read_rate(bytes, [&]() -> Status {
       PLOW_TRY_STATUS(
           said(api_.launch(read, 2 * facts_.n_workers, 1, 1, 1024, 1, 1, 0, kernel_, parameters, nullptr),
                "cuLaunchKernel"));
-      PLOW_TRY_STATUS(said(api_.synchronize(kernel_), "plow_read"));
-      if (i > 0)
-        rates.push_back(static_cast<double>(bytes) /
-                        std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
-    }
-    std::sort(rates.begin(), rates.end());
-    return rates[rates.size() / 2];
+      return said(api_.synchronize(kernel_), "plow_read");
+    });
   }
 
   Status launch(const Resident* resident) override {

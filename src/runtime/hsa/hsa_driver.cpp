@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -164,18 +163,10 @@ class HsaDriver final : public GpuDriver {
       unsigned char* sum;
       uint64_t groups;
     } const parameters{from, bytes / 16, sum, groups};
-    std::vector<double> rates;
-    constexpr int kRepeats = 9;  // the first warms up
-    for (int i = 0; i < kRepeats; ++i) {
-      const auto began = std::chrono::steady_clock::now();
+    return median_read_rate(bytes, [&] {
       dispatch(read_, static_cast<uint32_t>(groups), kReadThreads, 0, &parameters, sizeof(parameters));
-      PLOW_TRY_STATUS(finish("plow_read"));
-      if (i > 0)
-        rates.push_back(static_cast<double>(bytes) /
-                        std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
-    }
-    std::sort(rates.begin(), rates.end());
-    return rates[rates.size() / 2];
+      return finish("plow_read");
+    });
   }
 
   Status launch(const Resident* resident) override {

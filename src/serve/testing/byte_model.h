@@ -7,6 +7,7 @@
 #include "serve/http.h"
 #include "serve/serve_log.h"
 #include "serve/served_model.h"
+#include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/compile_tokenizer.h"
 
 #include <boost/json.hpp>
@@ -25,24 +26,14 @@ namespace plow {
 
 constexpr uint32_t kByteModelStart = 256, kByteModelEnd = 257, kByteModelVocab = 260;
 
-// The character that stands for a byte in byte-level vocabularies (GPT-2's bytes_to_unicode).
-inline std::string byte_model_spelling(uint32_t byte) {
-  const auto printable = [](uint32_t b) {
-    return (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || (b >= 174 && b <= 255);
-  };
-  uint32_t code = byte;
-  if (!printable(byte)) {
-    code = 256;
-    for (uint32_t b = 0; b < byte; ++b) code += printable(b) ? 0 : 1;
-  }
-  if (code < 128) return std::string(1, static_cast<char>(code));
-  return {static_cast<char>(0xc0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3f))};
-}
-
 inline std::string byte_model_tokenizer_json() {
   namespace json = boost::json;
   json::object vocab;
-  for (uint32_t byte = 0; byte < 256; ++byte) vocab[byte_model_spelling(byte)] = byte;
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    std::string spelling;
+    append_byte_level(spelling, std::string(1, static_cast<char>(byte)));
+    vocab[spelling] = byte;
+  }
   json::array added;
   for (const auto& [id, text] :
        {std::pair(kByteModelStart, "<|im_start|>"), std::pair(kByteModelEnd, "<|im_end|>"),
