@@ -17,7 +17,7 @@ namespace plow::dev {
 
 constexpr uint32_t kTeamQueries = 4;  // heads that share a pass
 constexpr uint32_t kLaneColumns = 8;  // of a key or value, that a lane holds
-constexpr uint32_t kLaneUnits = 6;  // of 16 bytes, of keys, and as many of values, that a lane has under way
+constexpr uint32_t kLaneUnits = 4;  // of 16 bytes, of keys, and as many of values, that a lane has under way
 constexpr uint32_t kTeamHeadDim = 512;        // most columns of a head,
 constexpr uint32_t kTeamRaggedHeadDim = 256;  // and of one whose columns are no multiple of kLaneColumns
 // Lanes that share a row of a head are at least the queries: each of four ends up with one query's score.
@@ -212,14 +212,14 @@ PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
   const uint32_t rows_at_once = Rows::kSteps * lanes.rows, in_row = lane<B>() % lanes.per_row;
   float q[kPasses][kTeamQueries][kLaneColumns], acc[kPasses][kTeamQueries][kLaneColumns] = {};
   load_queries<B, kPasses, kWhole>(pass, lanes.column, q);
-  Rows rows;
+  Rows rows{};  // what has no position is never used
   rows.load_keys(pass, lanes, share.begin, share.end);
   rows.load_values(pass, lanes);
   // Of query lane % 4: the maximum of the wave, the sum of this row of lanes.
   float maximum = -__builtin_inff(), sum = 0;
   for (uint32_t base = share.begin; base < share.end; base += rows_at_once) {
     const uint32_t n_steps = rows.n_steps;
-    float score[Rows::kSteps], largest = maximum;
+    float score[Rows::kSteps] = {}, largest = maximum;
     PLOW_UNROLL
     for (uint32_t i = 0; i < Rows::kSteps; ++i) {
       if (i >= n_steps) break;

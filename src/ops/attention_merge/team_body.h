@@ -1,4 +1,4 @@
-// attention_merge, for a team: a column of the output a thread, all of whose parts are under way at once.
+// attention_merge, for a team: a column of the output a thread, sixteen of whose parts are under way at once.
 #pragma once
 
 #include "abi/attention_parts.h"
@@ -7,30 +7,36 @@
 
 namespace plow::dev {
 
-// Column c of a query; `tile` is part 0's.
+constexpr uint32_t kPartsAtOnce = 16;  // as many as 132 workers have for each of 8 KV heads
+
+// Column c of a query; `tile` is part 0's. What was added before is rescaled when a larger maximum comes.
 template <class B>
 PLOW_DEVICE float merged_column(const AttentionParts& layout, const float* tile, uint32_t query, uint32_t c) {
-  float maximum[kMostAttentionParts], sum[kMostAttentionParts], value[kMostAttentionParts];
-  PLOW_UNROLL
-  for (uint32_t p = 0; p < kMostAttentionParts; ++p) {
-    if (p >= layout.parts) break;
-    const float* part = tile + p * layout.tile_cols();
-    maximum[p] = part[layout.maximum(query)];
-    sum[p] = part[layout.sum(query)];
-    value[p] = part[layout.output(query) + c];
-  }
   float largest = -__builtin_inff(), whole_sum = 0, whole = 0;
-  PLOW_UNROLL
-  for (uint32_t p = 0; p < kMostAttentionParts; ++p) {
-    if (p >= layout.parts) break;
-    largest = B::max(largest, maximum[p]);
-  }
-  PLOW_UNROLL
-  for (uint32_t p = 0; p < kMostAttentionParts; ++p) {
-    if (p >= layout.parts) break;
-    const float factor = exp<B>(B::sub(maximum[p], largest));  // 0 of a part without positions
-    whole_sum = B::fma(sum[p], factor, whole_sum);
-    whole = B::fma(value[p], factor, whole);
+  for (uint32_t first = 0; first < layout.parts; first += kPartsAtOnce) {
+    float maximum[kPartsAtOnce], sum[kPartsAtOnce], value[kPartsAtOnce];
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < kPartsAtOnce; ++i) {
+      // Beyond the last part it is the last once more, with a factor of 0.
+      const float* part = tile + min_u32(first + i, layout.parts - 1) * layout.tile_cols();
+      maximum[i] = first + i < layout.parts ? part[layout.maximum(query)] : -__builtin_inff();
+      sum[i] = part[layout.sum(query)];
+      value[i] = part[layout.output(query) + c];
+    }
+    const float before = largest;
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < kPartsAtOnce; ++i) largest = B::max(largest, maximum[i]);
+    // Without positions so far, as with any: e^-infinity is 0.
+    const float top = largest == -__builtin_inff() ? 0.0f : largest;
+    const float rescale = exp<B>(B::sub(before, top));
+    whole_sum = B::mul(whole_sum, rescale);
+    whole = B::mul(whole, rescale);
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < kPartsAtOnce; ++i) {
+      const float factor = exp<B>(B::sub(maximum[i], top));
+      whole_sum = B::fma(sum[i], factor, whole_sum);
+      whole = B::fma(value[i], factor, whole);
+    }
   }
   return B::div(whole, whole_sum);
 }
