@@ -256,6 +256,8 @@ class Graph:
             return None
         if op == "rms_norm" and attributes["group"] != COLUMNS[kinds[1]]:
             return None
+        if op == "attention_merge" and attributes["parts"] != self.nodes[inputs[0]][1]["parts"]:
+            return None
         node = (op, attributes, tuple(inputs))
         if node in self.nodes:
             return self.nodes.index(node)
@@ -294,8 +296,11 @@ class Graph:
                 return None
             chosen = {}
             for name, text in term.attributes.items():
-                if calls(text):
+                if calls(text) and name != "queries":
                     return None
+                if calls(text):  # all values have one head of the cache for a head of queries
+                    chosen[name] = 1
+                    continue
                 if re.fullmatch(r"-?[\d.]+", text):
                     chosen[name] = float(text) if name in FLOATS else int(text)
                 else:

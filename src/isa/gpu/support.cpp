@@ -66,12 +66,15 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
     if (const char* expected = misfit(tensors[packet.operand[i]], matrix))
       return fmt::format("{}: operand {} must be {}", name, i, expected);
   }
-  const uint32_t head_dim = packet.immediate[0];
-  const bool ragged = head_dim % dev::kLaneColumns != 0;
-  if (attends(op) && (head_dim % 2 != 0 || head_dim > (ragged ? dev::kTeamRaggedHeadDim : kMaxHeadDim))) {
-    return fmt::format(
-        "{}: a head has {} columns; even numbers up to {} and multiples of {} up to {} are supported", name,
-        head_dim, dev::kTeamRaggedHeadDim, dev::kLaneColumns, kMaxHeadDim);
+  if (attends(op)) {
+    const uint32_t head_dim = packet.immediate[0];
+    const bool narrow = head_dim % dev::kLaneColumns != 0 || tensors[packet.operand[1]].dtype == DType::kF32;
+    if (head_dim % 2 != 0 || head_dim > (narrow ? dev::kTeamNarrowHeadDim : kMaxHeadDim)) {
+      return fmt::format(
+          "{}: a head has {} columns; even numbers up to {}, and with a bf16 cache multiples of {} up to {}, "
+          "are supported",
+          name, head_dim, dev::kTeamNarrowHeadDim, dev::kLaneColumns, kMaxHeadDim);
+    }
   }
   // Whole units of 16 bytes are read of queries.
   const TensorEntry& first = tensors[packet.operand[0]];
