@@ -17,7 +17,7 @@ namespace plow::dev {
 
 constexpr uint32_t kTeamQueries = 4;  // heads that share a pass
 constexpr uint32_t kLaneColumns = 8;  // of a key or value, that a lane holds
-constexpr uint32_t kLaneUnits = 6;  // of 16 bytes, of keys, and as many of values, that a lane has under way
+constexpr uint32_t kLaneUnits = 4;  // of 16 bytes, of keys, and as many of values, that a lane has under way
 constexpr uint32_t kTeamHeadDim = 512;  // most columns of a head,
 // and of one whose columns are no multiple of kLaneColumns, or whose cache is f32 (registers hold no more)
 constexpr uint32_t kTeamNarrowHeadDim = 256;
