@@ -91,7 +91,8 @@ def nvidia_parts(elf, log):
         if found := re.search(r"Function properties for (\S+)", line):
             current = parts.setdefault(short_name(found[1]), Part(short_name(found[1]) or ""))
         elif found := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores", line):
-            current.stack, current.spilled = int(found[1]), int(found[2])
+            # Of a body that is compiled for several types: the most.
+            current.stack, current.spilled = max(current.stack, int(found[1])), max(current.spilled, int(found[2]))
         elif found := re.search(r"Used (\d+) registers", line):
             current.vector = int(found[1])
             shared = re.search(r"(\d+) bytes smem", line)
@@ -111,8 +112,11 @@ def amd_parts(assembly):
             continue
         note = {key: int(value) for key, value in re.findall(r"^; (\w+)(?: =|:) (\d+)", text, re.MULTILINE)}
         spilled = sum(int(n) for n in re.findall(r"; (\d+)-byte Folded Spill", text))
-        parts[name] = Part(name, note["TotalNumVgprs"], note["TotalNumSgprs"], note["ScratchSize"], spilled,
-                           note.get("LDSByteSize", 0), note["codeLenInByte"])
+        part = parts.setdefault(name, Part(name))
+        taken = (note["TotalNumVgprs"], note["TotalNumSgprs"], note["ScratchSize"], spilled, note.get("LDSByteSize", 0),
+                 note["codeLenInByte"])
+        part.vector, part.scalar, part.stack, part.spilled, part.shared, part.code = map(
+            max, (part.vector, part.scalar, part.stack, part.spilled, part.shared, part.code), taken)
     # A kernel's stack includes that of the deepest body.
     deepest = max((part.stack for part in parts.values() if not part.is_kernel), default=0)
     parts[RESIDENT].stack -= deepest
