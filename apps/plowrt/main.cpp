@@ -142,6 +142,9 @@ void add_serve(CLI::App& app, Arguments& a, Commands& commands) {
   serve->add_option("--api-key", o.api_key,
                     "Key that requests must have [none]; better given as PLOW_API_KEY");
   serve->add_option("--served-name", o.served_name, "The model's name in requests [as compiled]");
+  serve->add_flag_callback(
+      "--no-prefix-sharing", [&o] { o.share_prefixes = false; },
+      "Compute every prompt anew, also when its beginning is in the cache");
   serve->add_flag("--log-json", o.log_json, "Log a JSON object a line");
   serve->footer(
       "Examples:\n  plowrt serve --assets smollm2.plow\n  plowrt serve --assets smollm2.plow --port 9000 "

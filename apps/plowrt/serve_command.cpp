@@ -103,7 +103,7 @@ Status serve_command(const ServeOptions& options) {
   const MemoryPlan plan =
       plan_memory(loaded.engine.bundle(), loaded.engine.n_slots(), loaded.engine.context());
   const ServedModel model = served(loaded, options.served_name, plan);
-  Dispatcher dispatcher(std::move(loaded.engine), {{0, options.steps_at_once}, options.queue});
+  Dispatcher dispatcher(std::move(loaded.engine), {{0, options.steps_at_once, options.share_prefixes}, options.queue});
   DispatcherSource source(dispatcher);
   ServiceOptions service_options;
   service_options.version = PLOW_VERSION;

@@ -20,6 +20,7 @@ struct ServeOptions {
   uint32_t drain_seconds = 30;  // for what runs when the server is told to stop
   std::string api_key, served_name;
   bool log_json = false;
+  bool share_prefixes = true;  // requests that begin alike share their cache
 };
 
 // Returns when a signal has ended the server and all answers.

@@ -57,9 +57,12 @@ std::vector<AnswerRequest> Answer::requests(uint64_t seed) {
     request.sampling.seed = seed_of(seed, i % spec_.n);
     request.stop_ids = spec_.stop_ids;
     request.priority = spec_.priority;
+    request.cache_salt = spec_.cache_salt;
     if (spec_.structure)
       request.rule =
           std::make_shared<StructureRule>(spec_.structure, *env_.trie, env_.model.vocab, spec_.stop_ids);
+    if (i % spec_.n == 0)  // a prompt counts once, as in prompt_tokens
+      request.on_begin = [self = shared_from_this()](uint32_t cached) { self->cached_tokens_ += cached; };
     request.on_token = [self = shared_from_this(), i](uint32_t token, float logprob) {
       self->deliver({i, false, token, logprob, std::chrono::steady_clock::now(), {}});
     };
@@ -270,7 +273,7 @@ void Answer::send_part(Choice& choice) {
 
 Usage Answer::usage() const {
   return {origin_.record.prompt_tokens, origin_.record.answer_tokens,
-          spec_.thinks ? std::optional(reasoning_tokens_) : std::nullopt};
+          spec_.thinks ? std::optional(reasoning_tokens_) : std::nullopt, cached_tokens_};
 }
 
 void Answer::finish() {

@@ -104,8 +104,16 @@ std::string Metrics::text(const DispatchStatus& status, const MetricsFacts& fact
   append_single(out, "plow_generation_tokens_total", "counter", "Tokens of answers.", c.answer_tokens);
   append_single(out, "plow_preemptions_total", "counter",
                 "Answers that gave up their slot for want of cache.", c.preemptions);
+  append_single(out, "plow_prefix_cache_queries_total", "counter",
+                "Tokens of prompts that were looked for in the cache.", c.asked_tokens);
+  append_single(out, "plow_prefix_cache_hits_total", "counter",
+                "Those that were found there and not computed.", c.shared_tokens);
+  append_single(out, "plow_prefix_cache_evictions_total", "counter",
+                "Blocks that were kept for sharing and given away for want of cache.", c.evictions);
   append_single(out, "plow_cache_blocks", "gauge", "Blocks of the cache.", c.blocks);
   append_single(out, "plow_cache_blocks_free", "gauge", "Those that are free.", c.free_blocks);
+  append_single(out, "plow_cache_blocks_kept", "gauge", "Free ones whose tokens can still be shared.",
+                c.kept_blocks);
   first_token.append(out, "plow_time_to_first_token_seconds", "From the request to an answer's first token.");
   token_gap.append(out, "plow_inter_token_seconds", "Between two tokens of an answer.");
   request.append(out, "plow_request_seconds", "From the request to the end of its answer.");
