@@ -15,6 +15,16 @@ uint32_t at_most(uint32_t wanted, uint32_t most) { return wanted == 0 ? most : s
 
 }  // namespace
 
+void add_totals(BatchCounts& to, const BatchCounts& from) {
+  to.steps += from.steps;
+  to.prompt_tokens += from.prompt_tokens;
+  to.answer_tokens += from.answer_tokens;
+  to.preemptions += from.preemptions;
+  to.asked_tokens += from.asked_tokens;
+  to.shared_tokens += from.shared_tokens;
+  to.evictions += from.evictions;
+}
+
 Batcher::Batcher(Engine& engine, const BatchOptions& options)
     : engine_(engine),
       step_rows_(at_most(options.step_rows, engine.max_rows())),

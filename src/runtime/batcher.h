@@ -84,6 +84,9 @@ struct BatchCounts {
   uint64_t free_blocks = 0, blocks = 0;  // of the cache, over all KV groups
 };
 
+// Adds what only counts up, and leaves what is of the moment.
+void add_totals(BatchCounts& to, const BatchCounts& from);
+
 class Batcher {
  public:
   // REQUIRES that the engine outlives the batcher, has no open slots, and is used by nothing else.

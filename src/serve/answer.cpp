@@ -110,7 +110,8 @@ void Answer::refuse(const Refused& refused) {
     error.status = 503;
     error.type = "unavailable_error";
     error.code = refused.why == Refusal::kQueueFull ? "queue_full" : "shutting_down";
-    error.retry_after = env_.queue.seconds(env_.source.status().counts.waiting);
+    error.retry_after =
+        std::max(refused.wait_seconds, env_.queue.seconds(env_.source.status().counts.waiting));
   }
   env_.metrics.count_refusal(refused.why);
   exchange_->respond(error_response(error, origin_.record.id));

@@ -316,7 +316,7 @@ TEST_F(AnswerTest, AFailedStepIsAnErrorFrameInAStreamAndA500Otherwise) {
   source_.end(first_, EndReason::kFailed, "worker 1 waited in vain");
   EXPECT_EQ(whole().at("error").at("type"), "server_error");
   EXPECT_EQ(exchange_->response.status, 500);
-  EXPECT_NE(metrics_.text({}, {}).find("plow_answers_total{reason=\"error\"} 2"), std::string::npos);
+  EXPECT_NE(metrics_.text({}).find("plow_answers_total{reason=\"error\"} 2"), std::string::npos);
 }
 
 TEST_F(AnswerTest, WhatTheSourceDoesNotTakeIsAnHttpErrorBeforeAnyEvent) {
