@@ -198,6 +198,7 @@ void ModelPool::bring(Lock& lock, Entry& entry) {
   } else {
     ++entry.failures;
     entry.state = ModelState::kUnloaded;
+    entry.unload_wanted = false;
     end_pending(lock, entry, EndReason::kFailed, entry.error->message);
   }
   changed_.notify_all();
@@ -217,7 +218,6 @@ void ModelPool::forward(Entry& entry) {
 // When what it accepted has ended.
 void ModelPool::send_away(Lock& lock, Entry& entry) {
   entry.state = ModelState::kLeaving;
-  entry.unload_wanted = false;
   for (bool ended = false; !ended && !stopping_;) {
     lock.unlock();
     ended = entry.dispatcher->drain(steady_clock::now() + kLook);
@@ -230,6 +230,7 @@ void ModelPool::send_away(Lock& lock, Entry& entry) {
   dispatcher.reset();
   lock.lock();
   entry.state = ModelState::kUnloaded;
+  entry.unload_wanted = false;
   changed_.notify_all();
 }
 
@@ -247,30 +248,34 @@ Status ModelPool::load(size_t model) {
   Entry& entry = entries_[model];
   if (draining_) return usage_error("The server is shutting down and loads nothing.");
   if (entry.state == ModelState::kReady) return {};
-  const uint64_t failures = entry.failures;
+  const uint64_t loads = entry.loads, failures = entry.failures;
   if (!entry.load_wanted && entry.pending.empty()) entry.wanted_since = steady_clock::now();
   entry.load_wanted = true;
   wanted_.notify_one();
-  changed_.wait(lock,
-                [&] { return stopping_ || entry.state == ModelState::kReady || entry.failures != failures; });
-  if (entry.state == ModelState::kReady) return {};
-  return stopping_ ? usage_error("The server is shutting down.") : *entry.error;
+  changed_.wait(lock, [&] { return stopping_ || entry.loads != loads || entry.failures != failures; });
+  if (entry.loads != loads) return {};
+  return entry.failures != failures && entry.error ? *entry.error
+                                                   : usage_error("The server is shutting down.");
 }
 
 Status ModelPool::unload(size_t model) {
   Lock lock(mutex_);
   Entry& entry = entries_[model];
+  if (draining_) return usage_error("The server is shutting down and unloads by itself.");
   if (entry.state == ModelState::kUnloaded) return {};
+  // When it is there again, it was away.
+  const uint64_t loads = entry.loads + (entry.state == ModelState::kLoading ? 1 : 0);
   entry.unload_wanted = true;
   wanted_.notify_one();
-  changed_.wait(lock, [&] { return stopping_ || entry.state == ModelState::kUnloaded; });
+  changed_.wait(lock,
+                [&] { return stopping_ || entry.state == ModelState::kUnloaded || entry.loads > loads; });
   return {};
 }
 
 // Whether something waits for a model or is under way to one.
 bool ModelPool::busy() const {
   return std::ranges::any_of(entries_, [](const Entry& entry) {
-    return !entry.pending.empty() || entry.state == ModelState::kLoading ||
+    return !entry.pending.empty() || entry.unload_wanted || entry.state == ModelState::kLoading ||
            entry.state == ModelState::kLeaving;
   });
 }

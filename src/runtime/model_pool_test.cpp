@@ -175,6 +175,20 @@ TEST_F(ModelPoolTest, ModelsAreLoadedAndUnloadedAtWill) {
   EXPECT_EQ(ask(pool, 0).get().tokens.size(), 5u);
 }
 
+TEST_F(ModelPoolTest, AModelThatIsLeavingAndToldToIsThereAgainWhenItIsAskedFor) {
+  open_.set_value();
+  ModelPool pool(models(), {.budget = 10});
+  auto running = ask(pool, 0, 140);
+  auto other = ask(pool, 1);
+  while (pool.residency(0).state != ModelState::kLeaving) std::this_thread::yield();
+  EXPECT_TRUE(pool.unload(0).ok());
+  EXPECT_EQ(running.get().tokens.size(), 140u);
+  EXPECT_EQ(other.get().tokens.size(), 5u);
+  EXPECT_TRUE(pool.load(0).ok());
+  EXPECT_EQ(ask(pool, 0).get().tokens.size(), 5u);
+  EXPECT_EQ(pool.residency(0).state, ModelState::kReady);
+}
+
 TEST_F(ModelPoolTest, DrainingAnswersWhatWasAcceptedAlsoWhereAModelHasToComeFirst) {
   open_.set_value();
   ModelPool pool(models(), {.budget = 10});
