@@ -42,6 +42,10 @@ Answer::Answer(const AnswerSurroundings& surroundings, AnswerSpec spec, AnswerHe
     part.with_logprobs = spec_.logprobs;
     part.with_token_ids = spec_.return_token_ids;
     if (!spec_.echoes.empty()) part.text = spec_.echoes[i / spec_.n];
+    if (spec_.score_prompt && spec_.logprobs) {
+      part.logprobs.push_back(describe({spec_.prompts[i / spec_.n][0], 0}, {}));
+      part.logprobs.back().scored = false;
+    }
   }
   open_choices_ = n;
   for (const auto& prompt : spec_.prompts) origin_.record.prompt_tokens += prompt.size();
@@ -55,17 +59,29 @@ std::vector<AnswerRequest> Answer::requests(uint64_t seed) {
     request.max_tokens = spec_.max_tokens[i / spec_.n];
     request.sampling = spec_.sampling;
     request.sampling.seed = seed_of(seed, i % spec_.n);
+    request.biases = spec_.biases;
+    request.score_prompt = spec_.score_prompt;
     request.stop_ids = spec_.stop_ids;
     request.priority = spec_.priority;
     if (spec_.structure)
       request.rule =
           std::make_shared<StructureRule>(spec_.structure, *env_.trie, env_.model.vocab, spec_.stop_ids);
-    request.on_token = [self = shared_from_this(), i](uint32_t token, float logprob) {
-      self->deliver({i, false, token, logprob, std::chrono::steady_clock::now(), {}});
+    const auto deliver = [self = shared_from_this(), i](Event::Kind kind, const AnswerToken& token,
+                                                        const AnswerEnd& end) {
+      self->deliver({i,
+                     kind,
+                     {token.token, token.logprob},
+                     {token.top.begin(), token.top.end()},
+                     std::chrono::steady_clock::now(),
+                     end});
     };
-    request.on_end = [self = shared_from_this(), i](const AnswerEnd& end) {
-      self->deliver({i, true, 0, 0, std::chrono::steady_clock::now(), end});
-    };
+    request.on_token = [deliver](const AnswerToken& token) { deliver(Event::Kind::kToken, token, {}); };
+    if (spec_.logprobs && spec_.score_prompt) {
+      request.on_prompt_token = [deliver](const AnswerToken& token) {
+        deliver(Event::Kind::kPromptToken, token, {});
+      };
+    }
+    request.on_end = [deliver](const AnswerEnd& end) { deliver(Event::Kind::kEnd, {}, end); };
     requests.push_back(std::move(request));
   }
   return requests;
@@ -142,10 +158,13 @@ void Answer::pump() {
 void Answer::take(const Event& event) {
   Choice& choice = choices_[event.choice];
   if (choice.over) return;  // tokens behind a stop string
-  if (event.ended) {
-    take_end(event.end, choice);
-  } else {
-    take_token(event, choice);
+  switch (event.kind) {
+    case Event::Kind::kToken:
+      return take_token(event, choice);
+    case Event::Kind::kPromptToken:
+      return choice.part.logprobs.push_back(describe(event.token, event.top));
+    case Event::Kind::kEnd:
+      return take_end(event.end, choice);
   }
 }
 
@@ -160,10 +179,10 @@ void Answer::take_token(const Event& event, Choice& choice) {
   }
   choice.last_token = event.at;
   ++record.answer_tokens;
-  if (spec_.logprobs) choice.part.logprobs.push_back(describe(event.token, event.logprob));
-  if (spec_.return_token_ids) choice.part.token_ids.push_back(event.token);
+  if (spec_.logprobs) choice.part.logprobs.push_back(describe(event.token, event.top));
+  if (spec_.return_token_ids) choice.part.token_ids.push_back(event.token.token);
   if (choice.thoughts && choice.thoughts->inside()) ++reasoning_tokens_;
-  add_text(choice, choice.stops.push(choice.text.push(event.token)));
+  add_text(choice, choice.stops.push(choice.text.push(event.token.token)));
   if (choice.stops.stopped()) {
     env_.source.cancel(choice.id);
     flush_text(choice);
@@ -331,15 +350,21 @@ void Answer::done(int status) {
   env_.log.request(origin_.record);
 }
 
-TokenLogprob Answer::describe(uint32_t token, float logprob) const {
-  std::string bytes = env_.model.tokenizer.token_bytes(token);
-  if (!first_invalid_utf8(bytes)) return {bytes, bytes, logprob};
+TokenLogprob Answer::describe(const Sampled& token, const std::vector<Sampled>& top) const {
+  TokenLogprob out;
+  out.logprob = token.logprob;
+  out.bytes = env_.model.tokenizer.token_bytes(token.token);
+  for (const Sampled& other : top) out.top.push_back(describe(other, {}));
+  if (!first_invalid_utf8(out.bytes)) {
+    out.text = out.bytes;
+    return out;
+  }
   // OpenAI's form for a token that is no whole character.
-  std::string text = "bytes:";
-  for (const char byte : bytes)
-    fmt::format_to(std::back_inserter(text), "\\x{:02x}",
+  out.text = "bytes:";
+  for (const char byte : out.bytes)
+    fmt::format_to(std::back_inserter(out.text), "\\x{:02x}",
                    static_cast<unsigned>(static_cast<unsigned char>(byte)));
-  return {std::move(text), std::move(bytes), logprob};
+  return out;
 }
 
 }  // namespace plow

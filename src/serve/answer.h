@@ -58,9 +58,9 @@ class Answer : public std::enable_shared_from_this<Answer> {
 
   struct Event {  // of the engine's thread
     size_t choice = 0;
-    bool ended = false;
-    uint32_t token = 0;
-    float logprob = 0;
+    enum class Kind : uint8_t { kToken, kPromptToken, kEnd } kind = Kind::kToken;
+    Sampled token{};
+    std::vector<Sampled> top;
     Time at;
     AnswerEnd end;
   };
@@ -100,7 +100,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void client_left();
   void give_up(AnswerOutcome outcome, int status, const std::string& why);
   void done(int status);
-  TokenLogprob describe(uint32_t token, float logprob) const;
+  TokenLogprob describe(const Sampled& token, const std::vector<Sampled>& top) const;
   Usage usage() const;
 
   AnswerSurroundings env_;

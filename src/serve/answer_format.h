@@ -16,6 +16,8 @@ struct TokenLogprob {
   std::string text;   // for people
   std::string bytes;  // that the token stands for; not always UTF-8
   float logprob = 0;
+  bool scored = true;             // false: a prompt's first token, which has no probability
+  std::vector<TokenLogprob> top;  // the likeliest tokens in its place, when they were asked for
 };
 
 struct Usage {

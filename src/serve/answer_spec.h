@@ -24,7 +24,8 @@ struct AnswerSpec {
   std::vector<std::string> echoes;  // the prompts' text, when it goes in front of the answers; else empty
   uint32_t n = 1;
   std::vector<uint32_t> max_tokens;  // [prompts]
-  SamplingParams sampling{};         // without a seed
+  SamplingParams sampling{};         // without a seed and biases
+  std::vector<TokenBias> biases;     // tokens ascending
   std::optional<uint64_t> seed;
   std::vector<uint32_t> stop_ids;
   std::vector<std::string> stops;
@@ -33,7 +34,8 @@ struct AnswerSpec {
   ToolDialect tools = ToolDialect::kNone;      // in which calls are written; kNone: an answer is text
   bool named_tool = false;
   bool thinks = false, in_thought = false;  // as of ServedModel and Conversation
-  bool logprobs = false;
+  bool logprobs = false;                    // of the answer's tokens, with sampling.n_top others for each
+  bool score_prompt = false;                // of the prompt's, too
   bool stream = false, include_usage = false;
   bool skip_special = true;
   bool return_token_ids = false;

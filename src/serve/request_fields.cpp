@@ -20,6 +20,7 @@ const std::vector<Field> kAnswerFields = {
     {"presence_penalty", kNumber, kSupported, "Subtracted from the logit of tokens that the answer has", -2, 2},
     {"frequency_penalty", kNumber, kSupported, "The same, for each time", -2, 2},
     {"repetition_penalty", kNumber, kSupported, "Above 1: tokens that were there already become less likely", 0.01, 100},
+    {"logit_bias", kObject, kSupported, "By token id: from -100 to 100, added to its logit"},
     {"seed", kInteger, kSupported, "The same seed gives the same answer; -1: another for each request", -9223372036854775808.0, 18446744073709551615.0},
     {"stop", kStrings, kSupported, "Strings that end the answer; they are not part of it"},
     {"stop_token_ids", kIds, kSupported, "Tokens that end the answer; they are not part of it"},
@@ -51,7 +52,6 @@ const std::vector<Field> kAnswerFields = {
     {"request_id", kAny, kIgnored, "send the header X-Request-Id"},
     {"spaces_between_special_tokens", kAny, kIgnored, "text is decoded as the tokenizer says"},
 
-    {"logit_bias", kAny, kRefused, "a bias on single tokens"},
     {"min_tokens", kAny, kRefused, "a least length"},
     {"allowed_token_ids", kAny, kRefused, "a restricted vocabulary"},
     {"bad_words", kAny, kRefused, "forbidden words"},
@@ -72,6 +72,7 @@ const std::vector<Field> kChatOnly = {
     {"max_tokens", kInteger, kSupported, "Most tokens of an answer (the rest of the context when absent)", 1, 4294967295.0},
     {"max_completion_tokens", kInteger, kSupported, "The same under its newer name, which wins", 1, 4294967295.0},
     {"logprobs", kBoolean, kSupported, "Give the log-probability of every token of the answer"},
+    {"top_logprobs", kInteger, kSupported, "And of this many likeliest tokens in each place; needs logprobs", 0, kMaxTop},
     {"chat_template_kwargs", kObject, kSupported, "Variables for the chat template, such as enable_thinking"},
     {"reasoning_effort", kString, kSupported, "A variable for the chat template"},
     {"add_generation_prompt", kBoolean, kSupported, "Let the template ask for an answer (true when absent)"},
@@ -79,8 +80,6 @@ const std::vector<Field> kChatOnly = {
     {"tool_choice", kAny, kSupported, "\"auto\", \"none\", \"required\", or {type: \"function\", function: {name}}"},
     {"parallel_tool_calls", kBoolean, kSupported, "Several calls in one answer (true when absent)"},
 
-
-    {"top_logprobs", kAny, kRefused, "other tokens' log-probabilities"},
     {"functions", kAny, kRefused, "tool calls"},
     {"function_call", kAny, kRefused, "tool calls", 0, 0, R"("none")"},
     {"chat_template", kAny, kRefused, "a template of the caller"},
@@ -96,10 +95,10 @@ const std::vector<Field> kChatOnly = {
 
 const std::vector<Field> kCompletionOnly = {
     {"prompt", kPrompt, kSupported, "Text or token ids to go on from, one or several", 0, 0, nullptr, true},
-    {"max_tokens", kInteger, kSupported, "Most tokens of an answer (16 when absent, as in OpenAI's API)", 1, 4294967295.0},
-    {"max_completion_tokens", kInteger, kSupported, "The same under its newer name, which wins", 1, 4294967295.0},
-    {"logprobs", kInteger, kSupported, "0: give the log-probability of every token of the answer", 0, 1000},
-    {"echo", kBoolean, kSupported, "Put the prompt in front of the answer"},
+    {"max_tokens", kInteger, kSupported, "Most tokens of an answer (16 when absent, as in OpenAI's API); 0: none, with echo", 0, 4294967295.0},
+    {"max_completion_tokens", kInteger, kSupported, "The same under its newer name, which wins", 0, 4294967295.0},
+    {"logprobs", kInteger, kSupported, "Give the log-probability of every token of the answer, and of this many likeliest ones in its place", 0, kMaxTop},
+    {"echo", kBoolean, kSupported, "Put the prompt in front of the answer; its tokens then have log-probabilities, too"},
     {"add_special_tokens", kBoolean, kSupported, "Add what the tokenizer puts around a text (true when absent)"},
 
     {"best_of", kAny, kRefused, "a choice among answers", 0, 0, "1"},

@@ -21,12 +21,14 @@ void check_error(const plow::ApiError& error) {
 void check_spec(const plow::AnswerSpec& spec, const plow::ServedModel& model) {
   PLOW_CHECK(!spec.prompts.empty() && spec.n >= 1, "nothing was asked for");
   for (size_t i = 0; i < spec.prompts.size(); ++i) {
-    PLOW_CHECK(!spec.prompts[i].empty() && spec.max_tokens[i] >= 1, "an empty prompt or answer");
+    PLOW_CHECK(!spec.prompts[i].empty() && (spec.max_tokens[i] >= 1 || spec.score_prompt),
+               "an empty prompt or answer");
     PLOW_CHECK(spec.prompts[i].size() + spec.max_tokens[i] <= model.context, "beyond the context");
     for (const uint32_t id : spec.prompts[i]) PLOW_CHECK(id < model.vocab, "beyond the vocabulary");
   }
   for (const uint32_t id : spec.stop_ids) PLOW_CHECK(id < model.vocab, "beyond the vocabulary");
-  PLOW_CHECK(plow::check_sampling(spec.sampling).ok(), "sampling that the engine refuses");
+  PLOW_CHECK(plow::check_sampling(spec.sampling, plow::kByteModelVocab).ok(),
+             "sampling that the engine refuses");
 }
 
 // Picks the first token that is allowed, or the last, some steps far.
