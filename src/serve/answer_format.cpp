@@ -227,8 +227,9 @@ std::string ended_frame(const AnswerHead& head, std::string out) {
   return out + (head.stream_usage ? "],\"usage\":null}\n\n" : "]}\n\n");
 }
 
-}  // namespace
+constexpr std::string_view kDoneFrame = "data: [DONE]\n\n";
 
+// A chat's first frame for each choice.
 std::string role_frame(const AnswerHead& head, uint32_t index) {
   std::string out = begun_frame(head, index);
   out += "\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}";
@@ -255,21 +256,37 @@ std::string usage_frame(const AnswerHead& head, const Usage& usage) {
   return out + "}\n\n";
 }
 
-std::string error_frame(const ApiError& error) { return "data: " + error_json(error) + "\n\n"; }
+}  // namespace
 
-std::string whole_answer(const AnswerHead& head, std::span<const ChoicePart> choices, const Usage& usage) {
+std::string CompletionWriter::begin(const Usage&) { return {}; }
+
+std::string CompletionWriter::part(const ChoicePart& part, bool first) {
+  return (first && head_.chat ? role_frame(head_, part.index) : "") + part_frame(head_, part);
+}
+
+std::string CompletionWriter::end(const Usage& usage) {
+  std::string out = head_.stream_usage ? usage_frame(head_, usage) : "";
+  return out += kDoneFrame;
+}
+
+std::string CompletionWriter::failure(const ApiError& error) {
+  std::string out = "data: " + error_json(error) + "\n\n";
+  return out += kDoneFrame;
+}
+
+std::string CompletionWriter::whole(std::span<const ChoicePart> choices, const Usage& usage) {
   std::string out;
-  append_head(out, head, head.chat ? "chat.completion" : "text_completion");
+  append_head(out, head_, head_.chat ? "chat.completion" : "text_completion");
   out += ",\"choices\":";
   append_array(out, choices, [&](const ChoicePart& part) {
     fmt::format_to(std::back_inserter(out), "{{\"index\":{},", part.index);
-    if (head.chat) {
+    if (head_.chat) {
       append_message(out, part);
     } else {
       out += "\"text\":";
       append_json_string(out, part.text);
     }
-    append_choice_end(out, head, part);
+    append_choice_end(out, head_, part);
   });
   out += ',';
   append_usage(out, usage);

@@ -1,5 +1,6 @@
 #include "serve/answer_spec.h"
 
+#include "serve/channel_parser.h"
 #include "serve/fields.h"
 #include "serve/request_fields.h"
 #include "serve/sampling_fields.h"
@@ -173,8 +174,8 @@ std::optional<ApiError> check_model_name(const json::object& body, const ServedM
                   .code = "model_not_found"};
 }
 
-std::optional<ApiError> parse_chat(const json::object& body, const ServedModel& model, AnswerSpec& out,
-                                   std::vector<std::string>& unknown) {
+std::optional<ApiError> read_chat(const json::object& body, const ServedModel& model, AnswerSpec& out,
+                                  std::vector<std::string>& unknown) {
   out.chat = true;
   if (auto error = read_common(chat_fields(), body, model, out, unknown)) return error;
   const FieldReader fields(body);
@@ -189,10 +190,16 @@ std::optional<ApiError> parse_chat(const json::object& body, const ServedModel& 
   if (const json::value* effort = fields.find("reasoning_effort")) variables["reasoning_effort"] = *effort;
   ToolRequest tools;
   if (auto error = read_tools(fields, model, tools)) return error;
-  if (tools.grammar && out.structure)
+  const ToolDialect channels = has_channels(model.tool_dialect) ? model.tool_dialect : ToolDialect::kNone;
+  if (out.structure &&
+      (tools.grammar || (channels != ToolDialect::kNone && tools.dialect != ToolDialect::kNone)))
     return invalid_field("tools", "tools and a structure of the answer exclude each other.");
+  // A structure is that of the final message, so there it begins.
+  if (channels == ToolDialect::kHarmony && out.structure) tools.begin = "<|channel|>final<|message|>";
   if (tools.grammar) out.structure = tools.grammar;
-  out.tools = tools.dialect;
+  out.tools = channels == ToolDialect::kNone ? tools.dialect : ToolDialect::kNone;
+  out.channels = channels;
+  out.begun = tools.begin;
   out.named_tool = tools.named;
   auto conversation =
       encode_conversation(model, {std::move(messages), std::move(tools.for_template), std::move(variables),
@@ -201,7 +208,17 @@ std::optional<ApiError> parse_chat(const json::object& body, const ServedModel& 
   out.thinks = model.thinks;
   out.in_thought = conversation->in_thought;
   out.prompts.push_back(std::move(conversation->ids));
-  return fit_context(fields, model, std::nullopt, out);
+  if (out.begun.empty()) return {};
+  auto begun = model.tokenizer.encode(out.begun, {.add_special_tokens = false, .parse_special = true});
+  if (!begun.ok()) return unreadable("messages", begun.error());
+  out.prompts[0].insert(out.prompts[0].end(), begun->begin(), begun->end());
+  return {};
+}
+
+std::optional<ApiError> parse_chat(const json::object& body, const ServedModel& model, AnswerSpec& out,
+                                   std::vector<std::string>& unknown) {
+  if (auto error = read_chat(body, model, out, unknown)) return error;
+  return fit_context(FieldReader(body), model, std::nullopt, out);
 }
 
 std::optional<ApiError> parse_completion(const json::object& body, const ServedModel& model, AnswerSpec& out,

@@ -1,5 +1,6 @@
 #include "serve/answer.h"
 
+#include "serve/answer_format.h"
 #include "serve/testing/byte_model.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,8 @@ class AnswerTest : public testing::Test {
     origin.arrival = std::chrono::steady_clock::now();
     exchange_ = std::make_shared<RecordedExchange>();
     const AnswerSurroundings surroundings{*model_, source_, log_, metrics_, queue_};
-    answer_ = std::make_shared<Answer>(surroundings, std::move(spec), head, origin, exchange_);
+    answer_ = std::make_shared<Answer>(surroundings, std::move(spec),
+                                       std::make_unique<CompletionWriter>(head), origin, exchange_);
     answer_->start(99);
     first_ = source_.asked.empty() ? 0 : source_.asked.size() - 1;
   }
@@ -234,12 +236,14 @@ TEST_F(AnswerTest, AnEchoedPromptHasScoresButForItsFirstToken) {
     source_.end(first_, EndReason::kMaxTokens);
     const json::value body = stream ? frames()[0] : whole();
     EXPECT_EQ(body.at("choices").at(0).at("logprobs"),
-              json::parse(R"({"tokens":["x","y","z"],"token_logprobs":[null,-2.0,-9999.0],
-                  "top_logprobs":[null,{"z":-0.25,"y":-2.0},{"q":-1.0,"r":-9999.0,"z":-9999.0}],
+              json::parse(R"({"tokens":["x","y","z"],"token_logprobs":[null,-2,-9999],
+                  "top_logprobs":[null,{"z":-0.25,"y":-2},{"q":-1,"r":-9999,"z":-9999}],
                   "text_offset":[0,1,2]})"));
     EXPECT_EQ(body.at("choices").at(0).at("text"), "xyz");
     EXPECT_EQ(body.at("choices").at(0).at("finish_reason"), "length");
-    if (!stream) EXPECT_EQ(body.at("usage").at("completion_tokens"), 0);
+    if (!stream) {
+      EXPECT_EQ(body.at("usage").at("completion_tokens"), 0);
+    }
   }
 }
 

@@ -332,8 +332,9 @@ TEST_F(RequestTest, BiasesAreOfTokensThatAreThereAndInRange) {
         R"({"1":null})", R"({"1":1e999})", "[[1,2]]", "5"}) {
     EXPECT_NE(chat(",\"logit_bias\":" + std::string(bias)), "ok") << bias;
     EXPECT_EQ(error_->status, 400) << bias;
-    if (std::string_view(bias).find("1e999") == std::string_view::npos)
+    if (std::string_view(bias).find("1e999") == std::string_view::npos) {
       EXPECT_EQ(error_->param, "logit_bias");
+    }
   }
   std::string many;
   for (uint32_t i = 0; i <= kMaxBias; ++i) many += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":1";
