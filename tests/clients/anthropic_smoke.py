@@ -13,7 +13,8 @@ except ImportError:
 client = anthropic.Anthropic(base_url=sys.argv[1], api_key=sys.argv[2] if len(sys.argv) > 2 else "none", max_retries=0)
 model = client.models.list().data[0].id
 messages = [{"role": "user", "content": "Name three colours."}]
-options = {"model": model, "messages": messages, "max_tokens": 24, "temperature": 0}
+options = {"model": model, "messages": messages, "max_tokens": 24,
+           "extra_body": {"temperature": 0}}  # the client has no name for it any more
 
 
 def check(name, holds):
@@ -59,7 +60,7 @@ except anthropic.BadRequestError as error:
 
 for name, change, kind in [
     ("a model that is not there", {"model": "claude"}, anthropic.NotFoundError),
-    ("a temperature out of range", {"temperature": -1}, anthropic.BadRequestError),
+    ("a temperature out of range", {"extra_body": {"temperature": -1}}, anthropic.BadRequestError),
     ("an image", {"messages": [{"role": "user", "content": [{"type": "image", "source": {
         "type": "base64", "media_type": "image/png", "data": ""}}]}]}, anthropic.BadRequestError),
     ("a prompt beyond the context", {"messages": [{"role": "user", "content": "a b " * 50000}]}, anthropic.BadRequestError),
