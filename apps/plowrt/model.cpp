@@ -82,6 +82,7 @@ Result<ModelText> load_model_text(const fs::path& path, const BundleFile& bundle
   PLOW_TRY(std::string source, load_template_source(path / "chat_template.jinja"));
   PLOW_TRY(auto chat_template, compile_chat_template(path / "chat_template.jinja", source));
   PLOW_TRY(GenerationDefaults defaults, load_generation(path / "generation.json"));
+  defaults.sampling.n_ids = tokenizer.vocab_size();
   return ModelText{model_names(bundle, path).served_name, std::move(tokenizer), std::move(chat_template),
                    std::move(source), std::move(defaults)};
 }

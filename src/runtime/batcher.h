@@ -48,11 +48,20 @@ class AnswerRule {
   virtual bool accept(uint32_t token) = 0;
 };
 
+// A token of an answer, or of a prompt that is scored.
+struct AnswerToken {
+  uint32_t token = 0;
+  float logprob = 0;               // under softmax of the logits as the model gives them
+  std::span<const Sampled> top{};  // the sampling's n_top likeliest tokens; until the callback returns
+};
+
 // One answer that is wanted.
 struct AnswerRequest {
   std::vector<uint32_t> prompt;                 // at least one token
-  uint32_t max_tokens = 256;                    // at least 1
-  SamplingParams sampling = greedy_sampling();  // prompt_tokens is set here
+  uint32_t max_tokens = 256;                    // at least 1; 0 when the prompt is scored
+  SamplingParams sampling = greedy_sampling();  // prompt_tokens and bias are set here
+  std::vector<TokenBias> biases;                // tokens ascending
+  bool score_prompt = false;                    // tell the tokens of the prompt from the second on
   std::vector<uint32_t> stop_ids;
   int32_t priority = 0;              // the higher goes first; equal ones in order of arrival
   std::string cache_salt;            // only requests of the same salt share what they begin with
@@ -60,8 +69,9 @@ struct AnswerRequest {
   // Called between steps, on the thread that runs them; they must not block and not call the batcher.
   // Once, before the first token: how many of the prompt's were in the cache and not computed.
   std::function<void(uint32_t cached_tokens)> on_begin;
-  std::function<void(uint32_t token, float logprob)> on_token;
-  std::function<void(const AnswerEnd& end)> on_end;  // once, last
+  std::function<void(const AnswerToken& token)> on_token;
+  std::function<void(const AnswerToken& token)> on_prompt_token;  // of score_prompt, all before on_token
+  std::function<void(const AnswerEnd& end)> on_end;               // once, last
 };
 
 struct BatchOptions {
@@ -77,10 +87,10 @@ struct BatchCounts {
   uint64_t prompt_tokens = 0;  // fed, what was fed again after a preemption included
   uint64_t answer_tokens = 0;
   uint64_t preemptions = 0;
-  uint64_t asked_tokens = 0;   // of prompts that were looked for in the cache
-  uint64_t shared_tokens = 0;  // and found
-  uint64_t evictions = 0;      // blocks that lost their name for want of room
-  uint64_t kept_blocks = 0;    // of the free ones, those that can still be taken over
+  uint64_t asked_tokens = 0;             // of prompts that were looked for in the cache
+  uint64_t shared_tokens = 0;            // and found
+  uint64_t evictions = 0;                // blocks that lost their name for want of room
+  uint64_t kept_blocks = 0;              // of the free ones, those that can still be taken over
   uint64_t free_blocks = 0, blocks = 0;  // of the cache, over all KV groups
 };
 
@@ -117,7 +127,8 @@ class Batcher {
     AnswerRequest request;
     std::vector<uint32_t> tokens;  // prompt and answer; the cache holds a prefix of it
     uint32_t answered = 0;
-    uint32_t slot = 0;  // of a running one
+    uint32_t scored = 1;  // tokens of the prompt that were told or, as the first, have no score
+    uint32_t slot = 0;    // of a running one
     PrefixNames names;
     uint32_t named_blocks = 0;   // of the slot
     uint32_t reached = 0;        // tokens that were in the cache at some time, in this slot or another
@@ -127,8 +138,9 @@ class Batcher {
   struct Part {       // of a step
     size_t sequence;  // index into running_
     uint32_t n_tokens;
-    uint32_t sample_row;  // the last of its rows, when that is sampled
-    bool sampled;
+    uint32_t n_given;  // rows in front of the last one that score the prompt, one behind the other
+    uint32_t first_given;
+    bool sampled;  // the last row picks a token
   };
 
   static bool ranks_before(const Sequence& a, const Sequence& b);
@@ -140,6 +152,7 @@ class Batcher {
   void name_blocks(Sequence& sequence);
   void admit();
   void fail_broken_rules();
+  Part part_of(size_t sequence, uint32_t most_rows, uint32_t most_samples) const;
   std::vector<Part> compose() const;
   uint32_t steps_at_once(const std::vector<Part>& parts) const;
   Result<StepResult> submit(const std::vector<Part>& parts, uint32_t n_steps);
@@ -155,8 +168,9 @@ class Batcher {
   uint32_t most_running_;
   uint32_t steps_at_once_;
   bool share_prefixes_;
-  std::vector<Sequence> running_;  // in rank order
-  std::vector<Sequence> waiting_;  // in rank order
+  std::vector<Sequence> running_;      // in rank order
+  std::vector<Sequence> waiting_;      // in rank order
+  std::vector<uint32_t> row_numbers_;  // 0, 1, ...: what sampled rows are slices of
   uint64_t arrivals_ = 0;
   BatchCounts counts_;
 };

@@ -38,7 +38,7 @@ class ModelPoolTest : public testing::Test {
     AnswerRequest request;
     request.prompt = {3, 1, 4};
     request.max_tokens = max_tokens;
-    request.on_token = [answer](uint32_t token, float) { answer->tokens.push_back(token); };
+    request.on_token = [answer](const AnswerToken& token) { answer->tokens.push_back(token.token); };
     request.on_end = [this, answer, promise, model](const AnswerEnd& end) {
       answer->end = end;
       order_.push_back(model);

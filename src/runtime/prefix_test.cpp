@@ -167,9 +167,9 @@ class PrefixTest : public testing::Test {
       answer.cached_tokens = cached_tokens;
       ++answer.begins;
     };
-    request.on_token = [&answer](uint32_t token, float logprob) {
-      answer.tokens.push_back(token);
-      answer.logprobs.push_back(logprob);
+    request.on_token = [&answer](const AnswerToken& token) {
+      answer.tokens.push_back(token.token);
+      answer.logprobs.push_back(token.logprob);
     };
     request.on_end = [&answer](const AnswerEnd& end) {
       answer.end = end;
