@@ -106,6 +106,20 @@ TEST(OpDefs, AttributesOutOfRangeAreRefused) {
   }
 }
 
+TEST(OpDefs, PartsThatNeedMoreColumnsThanAValueHasAreRefusedForThat) {
+  const uint32_t heads = 1u << 27;  // of one column: each part has that, its maximum and its sum
+  const std::vector<ValueType> inputs = {{DType::kF32, {Rows::kTokens, 1, heads}},
+                                         {DType::kBf16, {Rows::kFixed, 1, heads}}};
+  const auto infer = [&](uint32_t parts) {
+    return op_def(Op::kAttentionPart).infer(inputs, {1, 0, attribute_bits(1.0f), 0, parts});
+  };
+  ASSERT_TRUE(infer(10).ok()) << infer(10).error().message;
+  EXPECT_EQ(infer(10)->shape.cols, 10u * 3 * heads);
+  ASSERT_FALSE(infer(11).ok());
+  EXPECT_NE(infer(11).error().message.find("4429185024 columns"), std::string::npos)
+      << infer(11).error().message;
+}
+
 // By hand: 3 rows of 8 columns through a bf16 matrix of 5 rows.
 TEST(OpDefs, WorkOfALinearCountsProductsWeightsAndActivations) {
   const std::vector<ValueType> inputs = {{DType::kF32, {Rows::kTokens, 1, 8}},
