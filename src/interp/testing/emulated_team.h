@@ -7,6 +7,7 @@
 #include "interp/host_words.h"
 #include "interp/team.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <thread>
 #include <vector>
@@ -23,7 +25,8 @@ namespace plow::emulated {
 
 // Where threads meet: each arrival waits until `n` have come.
 struct Meeting {
-  uint32_t n = 0, came = 0, generation = 0;
+  uint32_t n = 0;
+  std::vector<uint32_t> waiting;  // fibers
 };
 
 // Leaves the stack that runs for the one that stopped at `to`, and writes where this one stopped to `from`;
@@ -44,10 +47,8 @@ struct alignas(16) Stack {
 
 struct Fiber {
   void* stopped_at = nullptr;
-  uint32_t team = 0, thread = 0, lanes = 0, threads = 0;
-  Meeting* waits_at = nullptr;  // with the generation that must pass
-  uint32_t generation = 0;
-  bool done = false;
+  uint32_t index = 0, team = 0, thread = 0, lanes = 0, threads = 0;
+  bool waits = false, done = false;
 };
 
 // All teams of one launch.
@@ -69,7 +70,7 @@ class EmulatedGpu {
     for (uint32_t t = 0; t < n_teams; ++t) {
       Team& team = teams_[t];
       team.all.n = n_threads;
-      team.waves.assign(n_threads / lanes, Meeting{lanes, 0, 0});
+      team.waves.assign(n_threads / lanes, Meeting{lanes, {}});
       team.exchange.resize(n_threads);
       team.fragments.resize(n_threads);
       team.shared_bytes.assign(shared_bytes + 256, 0xcc);
@@ -77,6 +78,7 @@ class EmulatedGpu {
       team.shared = team.shared_bytes.data() + (256 - address % 256);
       for (uint32_t i = 0; i < n_threads; ++i) {
         auto fiber = std::make_unique<Fiber>();
+        fiber->index = static_cast<uint32_t>(fibers_.size());
         fiber->team = t;
         fiber->thread = i;
         fiber->lanes = lanes;
@@ -99,25 +101,24 @@ class EmulatedGpu {
     }
     current_gpu() = this;
     size_t left = fibers_.size();
-    std::vector<uint32_t> order(fibers_.size());
-    for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    ready_.resize(left);
+    std::iota(ready_.begin(), ready_.end(), 0u);
+    std::vector<uint32_t> order;
     while (left > 0) {
-      bool moved = false;
-      std::shuffle(order.begin(), order.end(), random_);
-      for (const uint32_t i : order) {
-        Fiber& fiber = *fibers_[i];
-        if (fiber.done || (fiber.waits_at != nullptr && fiber.waits_at->generation == fiber.generation))
-          continue;
-        fiber.waits_at = nullptr;
-        moved = true;
-        current() = &fiber;
-        switch_stack(&scheduler_, fiber.stopped_at);
-        if (fiber.done) --left;
-      }
-      if (!moved) {
+      if (ready_.empty()) {
         std::fprintf(stderr, "emulated GPU: %zu threads wait at meeting points that others never reach\n",
                      left);
         std::abort();
+      }
+      order.swap(ready_);
+      ready_.clear();
+      std::shuffle(order.begin(), order.end(), random_);
+      for (const uint32_t i : order) {
+        Fiber& fiber = *fibers_[i];
+        current() = &fiber;
+        switch_stack(&scheduler_, fiber.stopped_at);
+        if (fiber.done) --left;
+        if (!fiber.done && !fiber.waits) ready_.push_back(i);
       }
     }
     current_gpu() = nullptr;
@@ -135,13 +136,13 @@ class EmulatedGpu {
   Team& team() { return teams_[current()->team]; }
 
   void meet(Meeting& meeting) {
-    Fiber& fiber = *current();
-    if (++meeting.came == meeting.n) {
-      meeting.came = 0;
-      ++meeting.generation;
+    if (meeting.waiting.size() + 1 == meeting.n) {
+      for (const uint32_t i : meeting.waiting) fibers_[i]->waits = false;
+      ready_.insert(ready_.end(), meeting.waiting.begin(), meeting.waiting.end());
+      meeting.waiting.clear();
     } else {
-      fiber.waits_at = &meeting;
-      fiber.generation = meeting.generation;
+      meeting.waiting.push_back(current()->index);
+      current()->waits = true;
     }
     yield();
   }
@@ -159,6 +160,7 @@ class EmulatedGpu {
   std::vector<Team> teams_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::unique_ptr<Stack[]> stacks_;  // by fiber
+  std::vector<uint32_t> ready_;      // fibers that go on in the next round
   std::mt19937_64 random_;
   const std::function<void(uint32_t, unsigned char*)>* body_ = nullptr;
   void* scheduler_ = nullptr;  // where run() stopped
