@@ -195,12 +195,52 @@ PLOW_DEVICE Sampled team_greedy(const float* from, uint32_t vocab, unsigned char
   return {token, static_cast<float>(-B::log(sum))};
 }
 
+// The n likeliest tokens, one after the other: each is the first in the order behind the one before.
+template <class B>
+PLOW_DEVICE void team_tell_top(const TeamSample& row, double log_total, uint32_t n, Sampled* top) {
+  uint64_t before = ~uint64_t{0};
+  for (uint32_t i = 0; i < n; ++i) {
+    uint64_t best = 0;
+    for (uint32_t c = B::thread(); c < row.vocab; c += B::n_threads()) {
+      const uint64_t own = token_key(row, c);
+      if (own < before && own > best) best = own;
+    }
+    before = reduce_team<B>(best, Largest{}, row.shared);
+    const uint32_t token = token_of(row, before);
+    if (B::thread() == 0)
+      top[i] = {token, static_cast<float>(static_cast<double>(row.logits[token]) - log_total)};
+  }
+}
+
+// Step 0 of sample.h, and the penalties.
+template <class B>
+PLOW_DEVICE void team_change_logits(const TeamSample& row, const SamplingParams& params,
+                                    const uint32_t* history, uint32_t n) {
+  const uint32_t ids = pickable_ids(params, row.vocab);
+  B::settle();
+  for (uint32_t c = B::thread(); c < row.vocab; c += B::n_threads()) {
+    if (c >= ids || (params.mask != nullptr && !mask_allows(params.mask, c)))
+      row.logits[c] = -__builtin_inff();
+  }
+  B::settle();
+  for (uint32_t i = B::thread(); i < params.n_bias; i += B::n_threads()) {
+    float& logit = row.logits[params.bias[i].token];
+    logit = B::add(logit, params.bias[i].bias);
+  }
+  B::settle();
+  if (has_penalties(params))
+    team_penalise<B>(params, history, n, row.vocab, reinterpret_cast<uint32_t*>(row.weights), row.logits);
+}
+
 template <class B>
 PLOW_DEVICE Sampled team_sample_row(const SamplingParams& params, const float* from, uint32_t vocab,
-                                    const uint32_t* history, uint32_t n, unsigned char* scratch,
+                                    const uint32_t* history, uint32_t n, Sampled* top, unsigned char* scratch,
                                     unsigned char* shared) {
-  if ((params.flags & kSampleGreedy) != 0 && !has_penalties(params) && params.mask == nullptr)
-    return team_greedy<B>(from, vocab, shared);
+  if (params.flags == kSampleGreedy && params.n_top == 0 && params.n_bias == 0 && params.mask == nullptr &&
+      !has_penalties(params)) {
+    const Sampled likeliest = team_greedy<B>(from, vocab, shared);
+    if (likeliest.token < pickable_ids(params, vocab)) return likeliest;
+  }
   float* logits = reinterpret_cast<float*>(scratch);
   TeamSample row{logits, logits + vocab, vocab, 1, shared};
   while ((vocab - 1) >> row.id_bits != 0) ++row.id_bits;
@@ -212,29 +252,28 @@ PLOW_DEVICE Sampled team_sample_row(const SamplingParams& params, const float* f
   const float raw_largest = team_largest<B>(row);
   if (raw_largest == -__builtin_inff()) return {0, -__builtin_inff()};
   const double log_sum = B::log(fill_weights<B>(row, raw_largest, 1));
-  float largest = raw_largest;
-  if (params.mask != nullptr) {
-    B::settle();
-    for (uint32_t c = B::thread(); c < vocab; c += B::n_threads()) {
-      if (!mask_allows(params.mask, c)) logits[c] = -__builtin_inff();
-    }
-    B::settle();
-    largest = team_largest<B>(row);
+  if (params.n_top > 0) {
+    const double log_total = static_cast<double>(raw_largest) + log_sum;
+    team_tell_top<B>(row, log_total, params.n_top < vocab ? params.n_top : vocab, top);
   }
-  if (has_penalties(params)) {
-    B::settle();
-    team_penalise<B>(params, history, n, vocab, reinterpret_cast<uint32_t*>(row.weights), logits);
+  const bool given = (params.flags & kSampleGiven) != 0;
+  float largest = raw_largest;
+  if (!given && changes_logits(params, vocab)) {
+    team_change_logits<B>(row, params, history, n);
     largest = team_largest<B>(row);
   }
   if (largest == -__builtin_inff()) return {0, largest};
   uint32_t token;
-  if ((params.flags & kSampleGreedy) != 0) {
+  if (given) {
+    token = params.given;
+  } else if ((params.flags & kSampleGreedy) != 0) {
     token = token_of(row, first_key<B>(row));
   } else {
     B::settle();
     token = team_draw<B>(row, params, n, fill_weights<B>(row, largest, params.temperature));
   }
-  const double logprob = static_cast<double>(from[token]) - static_cast<double>(raw_largest) - log_sum;
+  const float logit = from[token] == from[token] ? from[token] : -__builtin_inff();
+  const double logprob = static_cast<double>(logit) - static_cast<double>(raw_largest) - log_sum;
   B::settle();
   return {token, static_cast<float>(logprob)};
 }
@@ -243,8 +282,9 @@ template <class B>
 PLOW_DEVICE_BODY void sample_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   for_sampled_rows<B>(ctx, packet, row_tile,
                       [&](const SamplingParams& params, const float* logits, uint32_t vocab,
-                          const uint32_t* history, uint32_t n) {
-                        return team_sample_row<B>(params, logits, vocab, history, n, ctx.scratch, ctx.shared);
+                          const uint32_t* history, uint32_t n, Sampled* top) {
+                        return team_sample_row<B>(params, logits, vocab, history, n, top, ctx.scratch,
+                                                  ctx.shared);
                       });
 }
 
