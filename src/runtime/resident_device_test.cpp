@@ -229,8 +229,6 @@ TEST(ResidentDevice, WhatIsPlannedIsWhatIsAllocated) {
 
 // Every mode of sampling, against the reference in double on the very logits.
 TYPED_TEST(ResidentDeviceWithWavesOn, SamplesAsTheReferenceDoes) {
-  if (std::is_same_v<TypeParam, WavesOf64> && !GTEST_FLAG_GET(also_run_disabled_tests))
-    GTEST_SKIP() << "a minute of fibers; --gtest_also_run_disabled_tests runs it";
   SeededToyOptions options;
   const SeededToy toy = gpu_toy<TypeParam>(options);
   Engine engine = engine_of<TypeParam>(toy);

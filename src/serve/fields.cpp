@@ -40,8 +40,6 @@ const char* type_text(FieldType type) {
       return "a string or an array of strings";
     case FieldType::kIds:
       return "an array of token ids";
-    case FieldType::kTextOrArray:
-      return "a string or an array";
     case FieldType::kPrompt:
       return "a string, an array of strings, or an array (of arrays) of token ids";
     case FieldType::kAny:
@@ -89,7 +87,6 @@ bool has_type(const json::value& value, FieldType type) {
       return value.is_string() || is_array_of(value, json::kind::string);
     case FieldType::kIds:
       return value.is_array();
-    case FieldType::kTextOrArray:
     case FieldType::kPrompt:
       return value.is_string() || value.is_array();
     case FieldType::kAny:
@@ -163,8 +160,6 @@ json::value type_schema(FieldType type) {
       return {{"anyOf", json::array{string, strings}}};
     case FieldType::kIds:
       return ids;
-    case FieldType::kTextOrArray:
-      return {{"anyOf", json::array{string, {{"type", "array"}}}}};
     case FieldType::kPrompt:
       return {{"anyOf", json::array{string, strings, ids, {{"type", "array"}, {"items", ids}}}}};
     case FieldType::kAny:
@@ -212,8 +207,6 @@ json::object field_schema(const FieldTable& table) {
       schema.as_object()["minimum"] = field.least;
       schema.as_object()["maximum"] = field.most;
     }
-    // What must be there has something in it.
-    if (field.required && field.type == FieldType::kArray) schema.as_object()["minItems"] = 1;
     if (!field.required && field.support == Support::kSupported) schema = nullable(std::move(schema));
     schema.as_object()["description"] = field.support == Support::kIgnored
                                             ? fmt::format("Accepted and not used: {}.", field.meaning)

@@ -23,7 +23,6 @@ enum class FieldType : uint8_t {
   kArray,
   kStrings,  // one string or an array of strings
   kIds,      // array of token ids
-  kTextOrArray,
   kPrompt,   // string, array of strings, array of ids, array of arrays of ids
   kAny,
 };
