@@ -13,6 +13,7 @@ struct TapeRun {
   const unsigned char *matrix, *up;
   uint32_t row_tiles, chunk_bytes;
   Range chunks, columns;
+  uint32_t times;  // once for each of its row tiles
   bool gated;
 };
 
@@ -20,9 +21,11 @@ struct TapeRun {
 PLOW_DEVICE bool tape_run(const Device& device, const ProgramTable& program, const Packet& packet, TapeRun& run) {
   Product product{};
   if (!product_of(packet, program.tensors, product) || !comes_by_tape(packet, product)) return false;
-  if (n_row_tiles(program, *device.step, static_cast<Rows>(packet.row_kind)) <= packet.row_first) return false;
+  const uint32_t row_tiles = n_row_tiles(program, *device.step, static_cast<Rows>(packet.row_kind));
+  if (row_tiles <= packet.row_first) return false;
   const TensorEntry& matrix = *product.matrix;
   const AtomShape shape = atom_shape(matrix.rows, matrix.cols, sizeof(Bf16));
+  run.times = ceil_div(row_tiles - packet.row_first, packet.row_stride);
   run.gated = product.up != nullptr;
   run.matrix = device.tape + matrix.offset;
   run.up = run.gated ? device.tape + product.up->offset : nullptr;
@@ -38,14 +41,17 @@ PLOW_DEVICE bool tape_run(const Device& device, const ProgramTable& program, con
 template <class B>
 PLOW_DEVICE bool issue_run(RingOf<B>& ring, unsigned char* slots, TapeState& state, const TapeRun& run) {
   bool goes_on = true;
-  for_passes(run.gated, run.columns.begin, run.columns.end, [&](const ProductPass& pass) {
-    for (uint32_t chunk = run.chunks.begin; chunk < run.chunks.end; ++chunk) {
-      for (uint32_t slot = 0; slot < pass.n_slots() && goes_on; ++slot) {
-        const uint64_t at = (uint64_t{chunk} * run.row_tiles + pass.tile(slot)) * run.chunk_bytes;
-        goes_on = issue_piece<B>(ring, slots, state, (slot < pass.n ? run.matrix : run.up) + at, run.chunk_bytes);
+  for (uint32_t time = 0; time < run.times; ++time) {
+    for_passes(run.gated, run.columns.begin, run.columns.end, [&](const ProductPass& pass) {
+      for (uint32_t chunk = run.chunks.begin; chunk < run.chunks.end; ++chunk) {
+        for (uint32_t slot = 0; slot < pass.n_slots() && goes_on; ++slot) {
+          const uint64_t at = (uint64_t{chunk} * run.row_tiles + pass.tile(slot)) * run.chunk_bytes;
+          goes_on =
+              issue_piece<B>(ring, slots, state, (slot < pass.n ? run.matrix : run.up) + at, run.chunk_bytes);
+        }
       }
-    }
-  });
+    });
+  }
   return goes_on;
 }
 
@@ -67,6 +73,7 @@ PLOW_DEVICE bool play_step(const Device& device, const ProgramTable& program, ui
                         B::from_lane(run.chunk_bytes, i),
                         {B::from_lane(run.chunks.begin, i), B::from_lane(run.chunks.end, i)},
                         {B::from_lane(run.columns.begin, i), B::from_lane(run.columns.end, i)},
+                        B::from_lane(run.times, i),
                         B::from_lane(run.gated ? 1u : 0u, i) != 0};
       uint32_t goes_on = 1;
       if (lane == 0) goes_on = issue_run<B>(ring, slots, state, one) ? 1 : 0;
