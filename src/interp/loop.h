@@ -94,8 +94,8 @@ PLOW_DEVICE bool run_list(StepRun& run, const ProgramTable& program, const Worke
   return true;
 }
 template <class I, class Bodies>
-PLOW_DEVICE bool run_near_list(StepRun& run, const ProgramTable& program, NearList& list,
-                               uint32_t previous_counters) {
+PLOW_DEVICE bool run_near_list(StepRun& run, NearList& list, uint32_t previous_counters) {
+  const ProgramTable& program = list.near->program;
   for (uint32_t i = 0; i < list.n; ++i) {
     const NearPacket& near = near_packet(list, 0);
     const Packet& packet = near.packet;
@@ -138,7 +138,7 @@ PLOW_DEVICE bool run_each_step(Worker& worker) {
                 {program.stream + lists.first_stream, lists.n_stream}};
     bool done;
     if constexpr (HasStage<I>) {
-      done = run_near_list<I, Bodies>(run, program, list, worker.previous_counters);
+      done = run_near_list<I, Bodies>(run, list, worker.previous_counters);
     } else {
       done = run_list<I, Bodies>(run, program, lists, worker.previous_counters);
     }
