@@ -9,10 +9,12 @@
 namespace plow::gpu {
 namespace {
 
-static_assert(dev::kTeamUnit == kKvBlockTokens, "a unit of attention's pass is a block of the cache");
-#define PLOW_GPU_ISA(Name, geometry)                                                                         \
-  static_assert(dev::attention_team_bytes(kMaxHeadDim, geometry::kLanes,                                     \
-                                          geometry::kThreads / geometry::kLanes) + dev::kNearBytes <= geometry::kTeamBytes);
+static_assert(kAttentionUnit == kKvBlockTokens, "a unit of attention's pass is a block of the cache");
+static_assert(kMaxHeadDim == dev::kTeamHeadDim);
+#define PLOW_GPU_ISA(Name, geometry)                                                                  \
+  static_assert(dev::attention_team_bytes(geometry::kLanes, geometry::kThreads / geometry::kLanes) +  \
+                    dev::kNearBytes <=                                                                \
+                geometry::kTeamBytes);
 PLOW_GPU_ISAS(PLOW_GPU_ISA)
 #undef PLOW_GPU_ISA
 
@@ -64,10 +66,17 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
     if (const char* expected = misfit(tensors[packet.operand[i]], matrix))
       return fmt::format("{}: operand {} must be {}", name, i, expected);
   }
-  if (op == Op::kAttention && (packet.immediate[0] % 2 != 0 || packet.immediate[0] > kMaxHeadDim)) {
-    return fmt::format("{}: a head has {} columns; even numbers up to {} are supported", name,
-                       packet.immediate[0], kMaxHeadDim);
+  const uint32_t head_dim = packet.immediate[0];
+  const bool ragged = head_dim % dev::kLaneColumns != 0;
+  if (attends(op) && (head_dim % 2 != 0 || head_dim > (ragged ? dev::kTeamRaggedHeadDim : kMaxHeadDim))) {
+    return fmt::format(
+        "{}: a head has {} columns; even numbers up to {} and multiples of {} up to {} are supported", name,
+        head_dim, dev::kTeamRaggedHeadDim, dev::kLaneColumns, kMaxHeadDim);
   }
+  // Whole units of 16 bytes are read of queries.
+  const TensorEntry& first = tensors[packet.operand[0]];
+  if (attends(op) && (first.offset % 16 != 0 || first.row_stride % 16 != 0))
+    return fmt::format("{}: operand 0 must have rows that begin at multiples of 16 bytes", name);
   return {};
 }
 
