@@ -1,11 +1,15 @@
 // Decode of a model's shape on a GPU, with random weights made there: milliseconds a token beside the floor,
-// which is the bytes read over the read bandwidth that the same run measured. Usage: gpu_decode_bench
-// llama-1b|llama-8b|small CONTEXT STEPS [DEVICE]
+// which is the bytes read over the read bandwidth that the same run measured. Usage:
+//
+//     gpu_decode_bench SHAPE CONTEXT STEPS [plain]
+//
+// `plain`: without rewriting.
 #include "compile/pipeline.h"
 #include "isa/gpu/support.h"
 #include "models/testing/fake_checkpoint.h"
 #include "packet/kv_plan.h"
 #include "packet/tape.h"
+#include "rewrite/rewrite.h"
 #include "runtime/cuda/cuda_driver.h"
 #include "runtime/engine.h"
 
@@ -61,8 +65,25 @@ Result<OpGraph> graph_of(const ModelShape& s) {
   return build(config, tensors, {DType::kBf16, std::nullopt});
 }
 
-Result<BundleFile> bundle_of(const ModelShape& shape, const GpuFacts& gpu, uint32_t context) {
-  PLOW_TRY(const OpGraph graph, graph_of(shape));
+struct BenchOptions {
+  uint32_t context = 0, steps = 0;
+  bool rewrites = true;
+};
+
+Result<OpGraph> rewritten(const OpGraph& graph, const GpuFacts& gpu) {
+  const Plan plan = default_plan(gpu.isa);
+  RewriteOptions options;
+  options.part = &plan.part;
+  options.n_workers = gpu.n_workers;
+  PLOW_TRY(RewriteResult result, rewrite_graph(graph, options));
+  return std::move(result.graph);
+}
+
+Result<BundleFile> bundle_of(const ModelShape& shape, const GpuFacts& gpu, const BenchOptions& options, uint32_t context) {
+  PLOW_TRY(OpGraph graph, graph_of(shape));
+  if (options.rewrites) {
+    PLOW_TRY(graph, rewritten(graph, gpu));
+  }
   BundleTables tables;
   BundleHeader& header = tables.header;
   header.isa = gpu.isa;
@@ -95,10 +116,11 @@ double now_ms() {
       .count();
 }
 
-Status run(const ModelShape& shape, uint32_t context, uint32_t steps, uint32_t ordinal) {
-  PLOW_TRY(auto driver, open_cuda(ordinal));
+Status run(const ModelShape& shape, const BenchOptions& bench) {
+  const uint32_t context = bench.context, steps = bench.steps;
+  PLOW_TRY(auto driver, open_cuda(0));
   double began = now_ms();
-  PLOW_TRY(BundleFile bundle, bundle_of(shape, driver->facts(), context + 8 * steps + 64));
+  PLOW_TRY(BundleFile bundle, bundle_of(shape, driver->facts(), bench, context + 8 * steps + 64));
   fmt::print("{}: scheduled in {:.0f} ms, {} packets\n", shape.name, now_ms() - began,
              bundle.programs()[0].packets.size());
   EngineOptions options;
@@ -162,14 +184,18 @@ Status run(const ModelShape& shape, uint32_t context, uint32_t steps, uint32_t o
 int main(int argc, char** argv) {
   setvbuf(stdout, nullptr, _IONBF, 0);
   if (argc < 4) {
-    fmt::print("usage: gpu_decode_bench SHAPE CONTEXT STEPS [DEVICE]\n");
+    fmt::print("usage: gpu_decode_bench SHAPE CONTEXT STEPS [plain]\n");
     return 2;
   }
+  plow::BenchOptions options;
+  options.context = static_cast<uint32_t>(std::atoi(argv[2]));
+  options.steps = static_cast<uint32_t>(std::atoi(argv[3]));
+  for (int i = 4; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "plain") options.rewrites = false;
+  }
   for (const plow::ModelShape& shape : plow::kShapes) {
-    if (std::string(shape.name) != argv[1]) continue;
-    const plow::Status status =
-        plow::run(shape, static_cast<uint32_t>(std::atoi(argv[2])), static_cast<uint32_t>(std::atoi(argv[3])),
-                  argc > 4 ? static_cast<uint32_t>(std::atoi(argv[4])) : 0);
+    if (std::string_view(shape.name) != argv[1]) continue;
+    const plow::Status status = plow::run(shape, options);
     if (!status.ok()) fmt::print("error: {}\n", status.error().message);
     return status.ok() ? 0 : 1;
   }

@@ -27,7 +27,7 @@ LIMITS = {
 SPILL_OF_BODY = {"sm_90a": 0, "sm_120": 0, "gfx942": 32, "gfx950": 32}
 SPILL_OF_KERNEL = 128
 
-SHARED_WORD = 4  # of plow_carried: SharedBytes (isa/gpu/carried.h)
+SHARED_WORD = 5  # of plow_carried: SharedBytes (isa/gpu/carried.h)
 RESIDENT = "plow_resident"
 
 

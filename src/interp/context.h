@@ -61,13 +61,22 @@ struct Device {
   Control* control = nullptr;
 };
 
+// What a thread of a team knows of the tape that brings its weights (tape.h): the same in all threads.
+struct TapePlace {
+  void* ring = nullptr;            // TapeRing; null: there is none
+  unsigned char* slots = nullptr;  // of its pieces
+  uint32_t n_pieces = 0;           // that the team has done with
+  bool plays = false;              // in the program of this step
+};
+
 // One worker's own.
 struct Worker {
   const Device* device = nullptr;
   uint32_t index = 0;
   unsigned char* scratch = nullptr;  // BundleHeader::scratch_bytes, 64-byte aligned
   uint32_t previous_counters = 0;    // of the program of the step before: what clear_bank has to clear
-  unsigned char* shared = nullptr;   // memory of the team's own, 128-byte aligned; none on a CPU
+  unsigned char* shared = nullptr;   // memory of the team's own, 128-byte aligned: what is near (near.h), then the bodies'; none on a CPU
+  TapePlace tape = {};
 };
 
 // What a body gets.
@@ -78,6 +87,7 @@ struct BodyContext {
   unsigned char* scratch;
   uint32_t step_index;  // 0 .. n_steps - 1
   unsigned char* shared = nullptr;
+  TapePlace* tape = nullptr;
 };
 
 }  // namespace plow

@@ -61,6 +61,16 @@ concept HasMatrixUnit = HasLanes<B> && requires(const uint32_t (&words)[4], floa
   B::multiply_add(words, words, c);
 };
 
+// Only where a warp of 32 lanes does: A of 16 x 32 by B of 32 x 8, both bf16, added to C of 16 x 8 in f32. Lane
+// l gives A[l / 4 + 8 u][8 (l % 4) + i] as words of a[u] and B[8 (l % 4) + i][l / 4], i from 0 to 7, two to a
+// word with the lower half first, and holds C[l / 4 + 8 u][2 (l % 4) + i] as c[2 u + i], u and i 0 and 1. A
+// row of C depends on nothing but that row of A.
+template <class B>
+concept HasWarpUnit = HasLanes<B> && requires(const uint32_t (&a)[2][4], const uint32_t (&b)[4], float (&c)[4]) {
+  B::kWaves;  // of a team
+  B::multiply_add(a, b, c);
+};
+
 template <class B>
 PLOW_DEVICE uint32_t lane() {
   return B::thread() % B::kLanes;

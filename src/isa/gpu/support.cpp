@@ -1,8 +1,8 @@
 #include "isa/gpu/support.h"
 
+#include "interp/near.h"
 #include "isa/gpu/geometry.h"
 #include "ops/attention/team_body.h"
-#include "ops/linear/team_body.h"
 #include "ops/norm_rope/team_body.h"
 #include "ops/sample/team_body.h"
 
@@ -13,13 +13,15 @@ namespace {
 
 static_assert(dev::kTeamUnit == kKvBlockTokens, "a unit of attention's pass is a block of the cache");
 static_assert(dev::kTurnedHead == kMaxHeadDim);
-#define PLOW_GPU_ISA(Name, geometry)                                                                         \
-  static_assert(dev::attention_team_bytes(kMaxHeadDim, geometry::kLanes,                                     \
-                                          geometry::kThreads / geometry::kLanes) <= geometry::kSharedBytes); \
-  static_assert(dev::linear_team_bytes() <= geometry::kSharedBytes);                                         \
-  static_assert(dev::sample_team_bytes() <= geometry::kSharedBytes);                                         \
-  static_assert(geometry::kThreads <= dev::kMostCandidates);                                                 \
-  static_assert(dev::norm_rope_team_bytes(geometry::kThreads / geometry::kLanes) <= geometry::kSharedBytes);
+#define PLOW_GPU_ISA(Name, geometry)                                                                    \
+  static_assert(                                                                                        \
+      dev::attention_team_bytes(kMaxHeadDim, geometry::kLanes, geometry::kThreads / geometry::kLanes) + \
+          dev::kNearBytes <=                                                                            \
+      geometry::kTeamBytes);                                                                            \
+  static_assert(dev::sample_team_bytes() + dev::kNearBytes <= geometry::kTeamBytes);                    \
+  static_assert(geometry::kThreads <= dev::kMostCandidates);                                            \
+  static_assert(dev::norm_rope_team_bytes(geometry::kThreads / geometry::kLanes) + dev::kNearBytes <=   \
+                geometry::kTeamBytes);
 PLOW_GPU_ISAS(PLOW_GPU_ISA)
 #undef PLOW_GPU_ISA
 

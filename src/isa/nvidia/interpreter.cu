@@ -5,15 +5,38 @@
 // clang-format on
 #include "interp/resident.h"
 #include "isa/gpu/measure.h"
+#include "ops/play_tape.h"
 #include "ops/team_bodies.h"
 
 namespace plow::nvidia {
 
+// One thread, from launch to end. `shared`: the team's memory, then the tape's slots and its ring.
+template <uint32_t kTapeSlots>
+__device__ inline void work(const Resident& resident, unsigned char* shared) {
+  if constexpr (kTapeSlots > 0) {
+    using Team = TapeBlock<geometry::kThreads, kTapeSlots>;
+    unsigned char* slots = shared + geometry::kTeamBytes;
+    auto& ring = *reinterpret_cast<dev::RingOf<Team>*>(slots + kTapeSlots * dev::kPieceBytes);
+    static_assert(geometry::kTeamBytes + kTapeSlots * dev::kPieceBytes + sizeof(ring) <= geometry::kSharedBytes);
+    if (threadIdx.x == 0) {
+      ring.order = ring.sent = ring.taken = ring.given_up = 0;
+      dev::make_ring<Team>(ring, geometry::kThreads / geometry::kLanes);
+    }
+    __syncthreads();
+    if (threadIdx.x >= geometry::kThreads) return dev::play_tape<Team>(resident, blockIdx.x, ring, slots);
+    dev::serve<Team, dev::TeamBodies>(resident, blockIdx.x, shared, {&ring, slots});
+  } else {
+    dev::serve<Block<geometry::kThreads>, dev::TeamBodies>(resident, blockIdx.x, shared);
+  }
+}
+
 extern "C" {
 
-__global__ void __launch_bounds__(geometry::kThreads, 1) plow_resident(const Resident* resident) {
+__global__ void __launch_bounds__(geometry::kThreads + geometry::kTapeThreads, 1)
+    plow_resident(const Resident* resident) {
   extern __shared__ __align__(1024) unsigned char shared[];
-  dev::serve<Block<geometry::kThreads>, dev::TeamBodies>(*resident, blockIdx.x, shared);
+  static_assert(dev::product_team_bytes<Block<geometry::kThreads>>() + dev::kNearBytes <= geometry::kTeamBytes);
+  work<geometry::kTapeSlots>(*resident, shared);
 }
 
 __global__ void plow_fill_random(unsigned char* to, uint64_t n, uint32_t element_bytes, float bound,
