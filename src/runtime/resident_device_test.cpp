@@ -65,7 +65,8 @@ template <class Gpu = WavesOf32>
 SeededToy gpu_toy(SeededToyOptions options = {}) {
   options.isa = Gpu::kIsa;
   SeededToy toy = make_seeded_toy(options);
-  toy.tables.header.scratch_bytes = 8 * options.shape.vocab;
+  toy.tables.header.scratch_bytes =
+      static_cast<uint32_t>(dev::sample_team_scratch_bytes(options.shape.vocab));
   return toy;
 }
 
