@@ -39,23 +39,25 @@ PLOW_DEVICE bool tape_run(const Device& device, const ProgramTable& program, con
 
 // In the order in which the team takes them; false when the step was given up.
 template <class B>
-PLOW_DEVICE bool issue_run(RingOf<B>& ring, unsigned char* slots, TapeState& state, const TapeRun& run) {
-  bool goes_on = true;
+PLOW_DEVICE bool issue_run(RingOf<B>& ring, unsigned char* slots, TapeState& state, const TapeRun run) {
+  const uint32_t most = run.gated ? kPassSlots / 2 : kPassSlots, last = ceil_div(run.columns.end, kAtomRows);
   PLOW_UNROLL_BY(1)
   for (uint32_t time = 0; time < run.times; ++time) {
-    for_passes(run.gated, run.columns.begin, run.columns.end, [&](const ProductPass& pass) {
+    PLOW_UNROLL_BY(1)
+    for (uint32_t tile = run.columns.begin / kAtomRows; tile < last; tile += most) {
+      const ProductPass pass{tile, min_u32(most, last - tile), run.gated};
       PLOW_UNROLL_BY(1)
       for (uint32_t chunk = run.chunks.begin; chunk < run.chunks.end; ++chunk) {
         PLOW_UNROLL_BY(1)
-        for (uint32_t slot = 0; slot < pass.n_slots() && goes_on; ++slot) {
+        for (uint32_t slot = 0; slot < pass.n_slots(); ++slot) {
           const uint64_t at = (uint64_t{chunk} * run.row_tiles + pass.tile(slot)) * run.chunk_bytes;
-          goes_on =
-              issue_piece<B>(ring, slots, state, (slot < pass.n ? run.matrix : run.up) + at, run.chunk_bytes);
+          if (!issue_piece<B>(ring, slots, state, (slot < pass.n ? run.matrix : run.up) + at, run.chunk_bytes))
+            return false;
         }
       }
-    });
+    }
   }
-  return goes_on;
+  return true;
 }
 
 // One step's packets; false when it was given up.
@@ -102,9 +104,10 @@ PLOW_DEVICE void start_over(RingOf<B>& ring, TapeState& state) {
   B::set_team_word(&ring.given_up, 0);
 }
 
+// Not inlined into the kernel, whose registers it would share and which would spill its loop's.
 // REQUIRES that the ring is as make_ring left a ring of zeros before any thread came here.
 template <class B>
-PLOW_DEVICE void play_tape(const Resident& resident, uint32_t worker, RingOf<B>& ring, unsigned char* slots) {
+PLOW_DEVICE_BODY void play_tape(const Resident& resident, uint32_t worker, RingOf<B>& ring, unsigned char* slots) {
   const Device& device = resident.device;
   const bool first = B::thread() % B::kLanes == 0;
   TapeState state;

@@ -67,22 +67,40 @@ struct WarpPass {
   }
 };
 
-// Few rows. Begins to copy the part's columns of a chunk.
+// What a pass for few rows needs at every turn, by value, so that it stays in registers: what is reached by
+// way of a caller's variables is in the threads' local memory, of which little is cached beside a full shared
+// memory.
 template <class B>
-PLOW_DEVICE void stage_chunk(const WarpPass<B>& self, uint32_t chunk) {
-  const ProductRows& rows = *self.rows;
-  const Product& product = *rows.product;
+struct FewRowsPass {
+  WarpStage<B>* stage;
+  const float* x;  // of the first row
+  uint64_t x_stride;  // floats
+  const float* gain;  // null: there is none, or it is not stored as floats
+  Range k, chunks;
+  uint32_t n_rows, n_atoms, n_slots, n_tiles;
+  float offset;
+  bool has_gain;
+
+  PLOW_DEVICE_MEMBER uint32_t atom(uint32_t i) const { return wave<B>() + i * parts_of<B>(); }
+  PLOW_DEVICE_MEMBER uint32_t column(uint32_t chunk, uint32_t unit) const {
+    return (chunk * n_atoms + atom(unit / 8)) * kAtomColumns + unit % 8 * 8;
+  }
+};
+
+// Begins to copy the part's columns of a chunk.
+template <class B>
+PLOW_DEVICE void stage_chunk(const FewRowsPass<B>& self, uint32_t chunk) {
   constexpr uint32_t kHalves = WarpStage<B>::kUnits * 2;  // of 16 bytes
   PLOW_UNROLL_BY(1)
-  for (uint32_t row = 0; row <= rows.n; ++row) {
-    if (row == rows.n && !has_float_gain(product)) break;
-    const float* from = row < rows.n ? rows.x(row) : float_gain(rows);
-    float* to = self.stage->few.x[row < rows.n ? row : kPackedRows];
+  for (uint32_t row = 0; row <= self.n_rows; ++row) {
+    if (row == self.n_rows && self.gain == nullptr) break;
+    const float* from = row < self.n_rows ? self.x + row * self.x_stride : self.gain;
+    float* to = self.stage->few.x[row < self.n_rows ? row : kPackedRows];
     PLOW_UNROLL_BY(1)
     for (uint32_t i = lane<B>(); i < kHalves; i += B::kLanes) {
       const uint32_t column = self.column(chunk, i / 2) + i % 2 * 4;
-      const bool exists = self.atom(i / 16) < self.n_atoms() &&
-                          column + (row < rows.n ? 0 : 3) < product.k.end;  // a row of the arena is padded
+      const bool exists = self.atom(i / 16) < self.n_atoms &&
+                          column + (row < self.n_rows ? 0 : 3) < self.k.end;  // a row of the arena is padded
       B::template stage<16>(to + i * 4, from + (exists ? column : 0), exists);
     }
   }
@@ -91,20 +109,31 @@ PLOW_DEVICE void stage_chunk(const WarpPass<B>& self, uint32_t chunk) {
 
 // What was staged becomes A.
 template <class B>
-PLOW_DEVICE void split_chunk(const WarpPass<B>& self, uint32_t chunk) {
+PLOW_DEVICE void split_chunk(const ProductRows& rows, const FewRowsPass<B>& self, uint32_t chunk) {
   auto& few = self.stage->few;
-  const ProductRows& rows = *self.rows;
-  const uint32_t unit = lane<B>();
   static_assert(WarpStage<B>::kUnits <= 2 * B::kLanes);
   PLOW_UNROLL_BY(1)
-  for (uint32_t i = 0; i < rows.n * 2; ++i) {
-    const uint32_t row = i / 2, u = unit + i % 2 * B::kLanes;
-    if (u >= WarpStage<B>::kUnits || self.atom(u / 8) >= self.n_atoms()) continue;
-    float x[8], square = few.squares[row][u];
-    load_activations<B>(rows, few.x[row] + u * 8,
-                        has_float_gain(*rows.product) ? few.x[kPackedRows] + u * 8 : nullptr,
-                        self.column(chunk, u), x, square);
-    few.squares[row][u] = square;
+  for (uint32_t i = 0; i < self.n_rows * 2; ++i) {
+    const uint32_t row = i / 2, u = lane<B>() + i % 2 * B::kLanes, column = self.column(chunk, u);
+    if (u >= WarpStage<B>::kUnits || self.atom(u / 8) >= self.n_atoms) continue;
+    float x[8];
+    load_floats(few.x[row] + u * 8, x);
+    PLOW_UNROLL
+    for (uint32_t j = 0; j < 8; ++j) x[j] = column + j >= self.k.begin && column + j < self.k.end ? x[j] : 0.0f;
+    if (self.has_gain) {
+      float square = few.squares[row][u], gains[8];
+      PLOW_UNROLL
+      for (uint32_t j = 0; j < 8; ++j) square = B::fma(x[j], x[j], square);
+      few.squares[row][u] = square;
+      if (self.gain != nullptr && column + 8 <= self.k.end) {
+        load_floats(few.x[kPackedRows] + u * 8, gains);
+      } else {
+        PLOW_UNROLL
+        for (uint32_t j = 0; j < 8; ++j) gains[j] = gain_of<B>(rows, column + j);
+      }
+      PLOW_UNROLL
+      for (uint32_t j = 0; j < 8; ++j) x[j] = B::mul(x[j], B::add(gains[j], self.offset));
+    }
     const SplitActivations three = split(x);
     PLOW_UNROLL
     for (uint32_t set = 0; set < kSplit; ++set) {
@@ -114,34 +143,42 @@ PLOW_DEVICE void split_chunk(const WarpPass<B>& self, uint32_t chunk) {
   }
 }
 
-// The lane's rows of A in a half atom of the part, the first column of which is that of unit `unit`.
-template <class B, uint32_t M>
-PLOW_DEVICE void load_warp_rows(const WarpPass<B>& self, uint32_t chunk, uint32_t unit, WarpRows<M>& a) {
+// The lane's rows of A of few rows in a half atom of the part.
+template <class B>
+PLOW_DEVICE void load_few_rows(const FewRowsPass<B>& self, uint32_t half, WarpRows<1>& a) {
+  const uint32_t unit = half * 4 + lane<B>() % 4;
+  PLOW_UNROLL
+  for (uint32_t upper = 0; upper < 2; ++upper) {
+    const uint32_t row = lane<B>() / 4 + 8 * upper;
+    WeightUnit words = {};
+    if (row < kSplit * self.n_rows) words = *reinterpret_cast<const WeightUnit*>(self.stage->few.a[row] + unit * 4);
+    PLOW_UNROLL
+    for (uint32_t j = 0; j < 4; ++j) a.words[0][upper][j] = words.words[j];
+  }
+}
+
+// The lane's rows of A of many rows in a half atom of the part, the first column of which is that of unit
+// `unit`.
+template <class B>
+PLOW_DEVICE void load_many_rows(const WarpPass<B>& self, uint32_t chunk, uint32_t unit, WarpRows<kSplit>& a) {
   const ProductRows& rows = *self.rows;
   unit += lane<B>() % 4;
   PLOW_UNROLL
   for (uint32_t upper = 0; upper < 2; ++upper) {
     const uint32_t row = lane<B>() / 4 + 8 * upper;
-    if constexpr (M == 1) {
-      WeightUnit words = {};
-      if (row < kSplit * rows.n) words = *reinterpret_cast<const WeightUnit*>(self.stage->few.a[row] + unit * 4);
+    SplitActivations three = {};
+    if (row < rows.n) {
+      const uint32_t column = self.column(chunk, unit);
+      float x[8], square = self.stage->many.squares[row][unit];
+      load_activations<B>(rows, rows.x(row) + column,
+                          has_float_gain(*rows.product) ? float_gain(rows) + column : nullptr, column, x, square);
+      self.stage->many.squares[row][unit] = square;
+      three = split(x);
+    }
+    PLOW_UNROLL
+    for (uint32_t m = 0; m < kSplit; ++m) {
       PLOW_UNROLL
-      for (uint32_t j = 0; j < 4; ++j) a.words[0][upper][j] = words.words[j];
-    } else {
-      SplitActivations three = {};
-      if (row < rows.n) {
-        const uint32_t column = self.column(chunk, unit);
-        float x[8], square = self.stage->many.squares[row][unit];
-        load_activations<B>(rows, rows.x(row) + column,
-                            has_float_gain(*rows.product) ? float_gain(rows) + column : nullptr, column, x, square);
-        self.stage->many.squares[row][unit] = square;
-        three = split(x);
-      }
-      PLOW_UNROLL
-      for (uint32_t m = 0; m < M; ++m) {
-        PLOW_UNROLL
-        for (uint32_t j = 0; j < 4; ++j) a.words[m][upper][j] = three.words[m][j];
-      }
+      for (uint32_t j = 0; j < 4; ++j) a.words[m][upper][j] = three.words[m][j];
     }
   }
 }
@@ -181,63 +218,75 @@ PLOW_DEVICE void store_squares(uint32_t n_rows, const float* of_units, float* sq
   }
 }
 
-// One chunk of columns of a pass for few rows, whose sums are where the parts will be: a slot is one turn of a
+// All parts of a pass against up to 4 rows, whose sums are where the parts will be: a slot is one turn of a
 // loop, and all of it stays in the instruction cache.
-template <class B, bool kByTape>
-PLOW_DEVICE void few_rows_chunk(const WarpPass<B>& self, uint32_t chunk, float* parts) {
-  constexpr uint32_t kHalfAtoms = 2 * part_atoms<B>();
-  const uint32_t n_atoms = self.n_atoms(), n_slots = self.pass->n_slots(), n_rows = kSplit * self.rows->n;
-  WarpRows<1> a[kHalfAtoms];
-  PLOW_UNROLL
-  for (uint32_t i = 0; i < kHalfAtoms; ++i) {
-    if (self.atom(i / 2) < n_atoms) load_warp_rows<B, 1>(self, chunk, i * 4, a[i]);
-  }
-  const uint32_t row = lane<B>() / 4;
-  float* sum = parts + (wave<B>() * kPartRows + row) * kAtomRows + 2 * (lane<B>() % 4);
-  PLOW_UNROLL_BY(1)
-  for (uint32_t slot = 0; slot < n_slots; ++slot, sum += slot_floats<B>()) {
-    float c[1][4] = {};
-    if (row < n_rows) c[0][0] = sum[0], c[0][1] = sum[1];
-    if (row + 8 < n_rows) c[0][2] = sum[8 * kAtomRows], c[0][3] = sum[8 * kAtomRows + 1];
-    if constexpr (kByTape) {
-      multiply_piece<B, 1>(next_piece<B>(*self.tape), 0, n_atoms, a, c);
-      done_with_piece<B>(*self.tape);
-    } else {
-      multiply_piece<B, 1>(slot_chunk(*self.rows, *self.pass, slot, chunk), 0, n_atoms, a, c);
-    }
-    if (row < n_rows) sum[0] = c[0][0], sum[1] = c[0][1];
-    if (row + 8 < n_rows) sum[8 * kAtomRows] = c[0][2], sum[8 * kAtomRows + 1] = c[0][3];
-  }
-}
-
-// All parts of a pass against up to 4 rows.
 template <class B, bool kByTape>
 PLOW_DEVICE_BODY void few_rows_pass(const ProductRows& rows, const ProductPass& pass, TapePlace* tape,
                                     WarpStage<B>* stages, float* squares, float* parts) {
   static_assert(B::kLanes == 32);
+  constexpr uint32_t kHalfAtoms = 2 * part_atoms<B>();
   TapePlace place;
   if constexpr (kByTape) place = *tape;
-  const WarpPass<B> self{&rows, &pass, kByTape ? &place : nullptr, stages + wave<B>()};
-  const Range chunks = rows.chunks();
+  const Product& product = *rows.product;
+  const FewRowsPass<B> self{stages + wave<B>(),
+                            rows.x(0),
+                            product.x->row_stride / sizeof(float),
+                            has_float_gain(product) ? float_gain(rows) : nullptr,
+                            product.k,
+                            rows.chunks(),
+                            rows.n,
+                            rows.shape.chunk_atoms,
+                            pass.n_slots(),
+                            pass.n,
+                            product.offset,
+                            product.gain != nullptr};
+  // Where they lie, in a program without a tape.
+  const unsigned char *matrix = nullptr, *up = nullptr;
+  const uint64_t chunk_bytes = rows.shape.chunk_bytes(), chunk_step = chunk_bytes * rows.shape.row_tiles;
+  if constexpr (!kByTape) {
+    matrix = slot_chunk(rows, pass, 0, 0);
+    if (pass.gated) up = slot_chunk(rows, pass, pass.n, 0);
+  }
+  stage_chunk<B>(self, self.chunks.begin);
   float* of_units = self.stage->few.squares[0];
-  stage_chunk<B>(self, chunks.begin);
   PLOW_UNROLL_BY(1)
-  for (uint32_t i = lane<B>(); i < rows.n * WarpStage<B>::kUnits; i += B::kLanes) of_units[i] = 0;
+  for (uint32_t i = lane<B>(); i < self.n_rows * WarpStage<B>::kUnits; i += B::kLanes) of_units[i] = 0;
+  const uint32_t row = lane<B>() / 4, n_set_rows = kSplit * self.n_rows;
+  float* const first_sum = parts + (wave<B>() * kPartRows + row) * kAtomRows + 2 * (lane<B>() % 4);
   PLOW_UNROLL_BY(1)
-  for (uint32_t i = lane<B>(); i < pass.n_slots() * kPartRows * kAtomRows; i += B::kLanes)
-    parts[i / (kPartRows * kAtomRows) * slot_floats<B>() + wave<B>() * kPartRows * kAtomRows +
-          i % (kPartRows * kAtomRows)] = 0;
-  PLOW_UNROLL_BY(1)
-  for (uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
+  for (uint32_t chunk = self.chunks.begin; chunk < self.chunks.end; ++chunk) {
     B::await_stage(false);
     B::settle_wave();
-    split_chunk<B>(self, chunk);
+    split_chunk<B>(rows, self, chunk);
     B::settle_wave();
-    if (chunk + 1 < chunks.end) stage_chunk<B>(self, chunk + 1);
-    few_rows_chunk<B, kByTape>(self, chunk, parts);
+    if (chunk + 1 < self.chunks.end) stage_chunk<B>(self, chunk + 1);
+    WarpRows<1> a[kHalfAtoms];
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < kHalfAtoms; ++i) {
+      if (self.atom(i / 2) < self.n_atoms) load_few_rows<B>(self, i, a[i]);
+    }
+    float* sum = first_sum;
+    PLOW_UNROLL_BY(1)
+    for (uint32_t slot = 0; slot < self.n_slots; ++slot, sum += slot_floats<B>()) {
+      float c[1][4] = {};
+      if (chunk > self.chunks.begin) {
+        if (row < n_set_rows) c[0][0] = sum[0], c[0][1] = sum[1];
+        if (row + 8 < n_set_rows) c[0][2] = sum[8 * kAtomRows], c[0][3] = sum[8 * kAtomRows + 1];
+      }
+      if constexpr (kByTape) {
+        multiply_piece<B, 1>(next_piece<B>(place), 0, self.n_atoms, a, c);
+        done_with_piece<B>(place);
+      } else {
+        const unsigned char* from = slot < self.n_tiles ? matrix + slot * chunk_bytes
+                                                        : up + (slot - self.n_tiles) * chunk_bytes;
+        multiply_piece<B, 1>(from + chunk * chunk_step, 0, self.n_atoms, a, c);
+      }
+      if (row < n_set_rows) sum[0] = c[0][0], sum[1] = c[0][1];
+      if (row + 8 < n_set_rows) sum[8 * kAtomRows] = c[0][2], sum[8 * kAtomRows + 1] = c[0][3];
+    }
     B::settle_wave();  // the next chunk's A takes the place of this one's
   }
-  if (squares != nullptr && rows.product->gain != nullptr) store_squares<B>(rows.n, of_units, squares);
+  if (squares != nullptr && self.has_gain) store_squares<B>(self.n_rows, of_units, squares);
   if constexpr (kByTape) tape->n_pieces = place.n_pieces;
 }
 
@@ -252,7 +301,7 @@ PLOW_DEVICE void many_rows_chunk(const WarpPass<B>& self, uint32_t chunk, float 
   PLOW_UNROLL_BY(1)
   for (uint32_t half = 0; half < kHalfAtoms; ++half) {
     WarpRows<kSplit> a[1];
-    if (self.atom(half / 2) < n_atoms) load_warp_rows<B, kSplit>(self, chunk, half * 4, a[0]);
+    if (self.atom(half / 2) < n_atoms) load_many_rows<B>(self, chunk, half * 4, a[0]);
     if constexpr (kByTape) self.tape->n_pieces = first_piece;
     PLOW_UNROLL
     for (uint32_t slot = 0; slot < kPassSlots; ++slot) {
