@@ -256,6 +256,8 @@ class Graph:
             return None
         if op == "rms_norm" and attributes["group"] != COLUMNS[kinds[1]]:
             return None
+        if op == "attention_merge" and attributes["parts"] != self.nodes[inputs[0]][1]["parts"]:
+            return None
         node = (op, attributes, tuple(inputs))
         if node in self.nodes:
             return self.nodes.index(node)
@@ -275,10 +277,10 @@ class Graph:
             attributes = {name: self.draw(name) for name in self.operators[op]}
             self.push(op, attributes, [self.rng.choice(c) for c in choices])
 
-    def add_sides(self):
+    def add_sides(self, rule=None, tries=200):
         """Both sides of a rule over the same nodes, so far as its attributes are plain and they fit."""
-        _, left, right, _ = self.rng.choice(self.rules)
-        for _ in range(200):
+        _, left, right, _ = rule or self.rng.choice(self.rules)
+        for _ in range(tries):
             if self.try_sides(left, right):
                 return
 
@@ -294,8 +296,11 @@ class Graph:
                 return None
             chosen = {}
             for name, text in term.attributes.items():
-                if calls(text):
+                if calls(text) and name != "queries":
                     return None
+                if calls(text):  # all values have one head of the cache for a head of queries
+                    chosen[name] = 1
+                    continue
                 if re.fullmatch(r"-?[\d.]+", text):
                     chosen[name] = float(text) if name in FLOATS else int(text)
                 else:
@@ -320,6 +325,7 @@ def random_graph(seed, rules):
     rng = random.Random(seed)
     graph = Graph(rng, rules)
     graph.push("kv_append", {"head_dim": HEAD}, [0, 1, GIVEN.index("K")])
+    graph.add_sides(rules[seed % len(rules)], tries=20000)  # no rule is left to chance
     while len(graph.nodes) < len(GIVEN) + NODES:
         graph.add_random() if rng.random() < 0.2 else graph.add_sides()
     return graph

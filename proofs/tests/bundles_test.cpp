@@ -119,6 +119,18 @@ TEST(Bundles, OfTheTinyCheckpointsAreAccepted) {
   std::printf("%s", table.to_string().c_str());
 }
 
+TEST(Bundles, OfTheTinyCheckpointsForAGpuAreAccepted) {
+  const auto models = folders_with(kBuild / "fixtures/tiny", "config.json");
+  if (models.empty()) GTEST_SKIP() << "no tiny checkpoints: scripts/test.sh makes them";
+  TextTable table = cost_table();
+  for (const fs::path& model : models) {
+    const auto checkpoint = load_checkpoint(model);
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;
+    check_target(*checkpoint, model.filename().string(), {Isa::kSm90a, 132}, table);
+  }
+  std::printf("%s", table.to_string().c_str());
+}
+
 TEST(Bundles, OfTheRealModelsAreAccepted) {
   const auto models = folders_with(kBuild / "models", "checkpoint/config.json");
   if (models.empty()) GTEST_SKIP() << "no real model: scripts/test.sh fetches them";

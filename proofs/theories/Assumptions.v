@@ -1,7 +1,8 @@
 (* What the theorems rest on, all at once; compared with Assumptions.golden. *)
-From Plow Require Import Theorems EveryRule Encode Cache Cost.
+From Plow Require Import Verify Theorems EveryRule Encode Cache Cost.
 Definition every_theorem :=
   (@every_rule_holds,
+   @parts_are_the_whole,
    @accepted_never_deadlocks,
    @accepted_one_result,
    @accepted_reads_follow_writes,

@@ -2,6 +2,7 @@
    neither overflows). *)
 From Coq Require Import NArith PeanoNat Extraction ExtrOcamlBasic ExtrOcamlNatInt ExtrOcamlZBigInt.
 From Plow Require Import Machine Sync Memory Races Program Footprint Verify Decode.
+Extraction Inline Sumbool.sumbool_of_bool.
 (* Unary as Coq defines them, or compared as values of any type. Each has two names. *)
 Extract Inlined Constant Coq.Init.Nat.eqb => "Stdlib.Int.equal".
 Extract Inlined Constant PeanoNat.Nat.eqb => "Stdlib.Int.equal".

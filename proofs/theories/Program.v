@@ -57,27 +57,30 @@ Definition signal_instr (r : nat) (s : signal_entry) : instr (list access) :=
 
 (* The tape is never written: what is read there needs no order. *)
 Definition is_tape (t : tensor) : bool := match t_space t with Tape => true | _ => false end.
-Definition access_of (p : packet) (r : nat) (g : region) : access :=
-  {| a_tensor := nth (g_operand g) (p_operands p) 0; a_writes := g_writes g;
-     a_rows := match g_rows g with TileRows => Some r | _ => None end; a_first := g_first g; a_end := g_end g |}.
-Definition accesses (p : packet) (gs : list region) (r : nat) : list access :=
-  filter (fun a => negb (is_tape (tensors (a_tensor a)))) (map (access_of p r) gs).
+(* The places that a region's columns have in a step: the tensor, and what is accessed in it. *)
+Definition access_of (rows : option nat) (tg : nat * region) : access :=
+  let g := snd tg in
+  {| a_tensor := fst tg; a_writes := g_writes g; a_rows := match g_rows g with TileRows => rows | _ => None end;
+     a_first := g_first g; a_end := g_end g |}.
+(* A packet, and its regions that need an order, each with its tensor: the same in every step. *)
+Definition prepare (p : packet) : packet * list (nat * region) :=
+  (p, filter (fun tg => negb (is_tape (tensors (fst tg)))) (map (fun g => (nth (g_operand g) (p_operands p) 0, g)) (regions p))).
 
-Definition work_of (p : packet) (gs : list region) (r : nat) : list (instr (list access)) :=
-  if p_op p =? op_leave then [Work []]  (* nothing, but the step does not end before it *)
-  else if p_op p =? op_clear then [Clear]
-  else if p_op p =? op_advance then [Advance]
-  else [Work (accesses p gs r)].
+Definition work_of (p : packet) (gs : list (nat * region)) (r : nat) : instr (list access) :=
+  if p_op p =? op_leave then Work []  (* nothing, but the step does not end before it *)
+  else if p_op p =? op_clear then Clear
+  else if p_op p =? op_advance then Advance
+  else let rows := Some r in Work (map (access_of rows) gs).
 
-(* A wait without a band that was met for the packet's first row tile is not made again (src/interp/loop.h). *)
-Definition tile_instrs (p : packet) (gs : list region) (r : nat) : list (instr (list access)) :=
-  map (wait_instr r) (filter (fun w => w_band w || (r =? p_row_first p)) (p_waits p)) ++
-  work_of p gs r ++ map (signal_instr r) (p_signals p).
+(* In front of what follows. A wait without a band that was met for the packet's first row tile is not made again (src/interp/loop.h). *)
+Definition tile_instrs (p : packet) (gs : list (nat * region)) (r : nat) (rest : list (instr (list access))) : list (instr (list access)) :=
+  fold_right (fun w l => if w_band w || (r =? p_row_first p) then wait_instr r w :: l else l)
+    (work_of p gs r :: fold_right (fun s l => signal_instr r s :: l) rest (p_signals p)) (p_waits p).
 
-Definition packet_instrs (p : packet) : list (instr (list access)) :=
-  let gs := regions p in
+Definition packet_instrs (pg : packet * list (nat * region)) (rest : list (instr (list access))) : list (instr (list access)) :=
+  let p := fst pg in
   let n := tiles (p_kind p) in
-  flat_map (tile_instrs p gs) (tile_list n (p_row_first p) (p_row_stride p) n).
+  fold_right (tile_instrs p (snd pg)) rest (tile_list n (p_row_first p) (p_row_stride p) n).
 
-Definition expand (qs : list (list packet)) : code (list access) := map (flat_map packet_instrs) qs.
+Definition expand (qs : list (list (packet * list (nat * region)))) : code (list access) := map (fold_right packet_instrs []) qs.
 End Expand.

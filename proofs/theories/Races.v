@@ -1,6 +1,6 @@
 (* The checker of memory: every output is made once, reads come after the writes that they need, and tensors that lie over each
    other are never in use together. *)
-From Coq Require Import NArith List SetoidList Arith Bool Lia Sorting Mergesort Orders Permutation.
+From Coq Require Import NArith List Arith Bool Lia Sorting Mergesort Orders Permutation.
 From Plow Require Import Machine Invariant Loops Sync Memory.
 Import ListNotations.
 
@@ -132,8 +132,9 @@ Variable cert : certificate.
 Variable tensors : nat -> tensor.
 Variable most_rows : nat -> nat.   (* by kind, in any step *)
 Variable tiles : nat -> nat.       (* by kind, in this step *)
-(* Of each tensor: who touches it, and between which places; and how far each worker is, at least, when any of them begins. *)
-Variable uses : nat -> list (nat * (nat * nat)).
+(* Of each tensor and worker: between which places it touches it (the first behind the last: it does not); and how far each worker is, at
+   least, when any of them begins. *)
+Variable uses : nat -> nat -> nat * nat.
 Variable floor : nat -> nat -> nat.
 
 (* The instruction at (v, q) is done before (w, p) begins, of which `know` is what is known there. *)
@@ -151,10 +152,54 @@ Definition read_after_writes (writes : list touch) (x : touch) : bool :=
     follows (c_clock cert (c_segment cert w p)) w p a writes && (a_end a <=? t_cols (tensors (a_tensor a)))
   end.
 
+(* Whoever knows this much knows that all the writes are done. *)
+Definition knows_all (know : nat -> nat) (writes : list touch) : bool :=
+  forallb (fun y => match y with (v, q, _) => q <? know v end) writes.
+Definition is_sure (sure : option nat) (s : nat) : bool := match sure with Some s' => s =? s' | None => false end.
+(* Reads come after writes. `sure` is a segment in which all the writes are done, so that those who read in it need no look at them. *)
+Fixpoint check_reads (writes : list touch) (sure : option nat) (reads : list touch) : bool :=
+  match reads with
+  | [] => true
+  | (w, p, a) :: rest =>
+      let s := c_segment cert w p in
+      let know := c_clock cert s in
+      (a_end a <=? t_cols (tensors (a_tensor a))) &&
+      if (know w <=? p) && is_sure sure s then check_reads writes sure rest
+      else if (know w <=? p) && knows_all know writes then check_reads writes (Some s) rest
+      else follows know w p a writes && check_reads writes sure rest
+  end.
+
+Lemma knows_all_follows : forall know w p a writes, know w <= p -> knows_all know writes = true -> follows know w p a writes = true.
+Proof.
+  intros know w p a writes P H. unfold knows_all, follows in *. rewrite forallb_forall in *. intros ((v, q), b) I. specialize (H _ I).
+  cbn beta iota in H. apply Nat.ltb_lt in H. apply orb_true_iff. right. unfold is_before. apply Nat.ltb_lt.
+  destruct (v =? w) eqn:E; [apply Nat.eqb_eq in E; subst v; lia|exact H].
+Qed.
+
+Lemma check_reads_sound : forall writes reads sure,
+  (forall s, sure = Some s -> knows_all (c_clock cert s) writes = true) -> check_reads writes sure reads = true ->
+  forall x, In x reads -> read_after_writes writes x = true.
+Proof.
+  intros writes. induction reads as [|((w, p), a) reads IH]; intros sure Su H x I; [destruct I|].
+  cbn [check_reads] in H. cbv zeta in H. apply andb_true_iff in H. destruct H as [E H].
+  assert (Here : follows (c_clock cert (c_segment cert w p)) w p a writes = true -> read_after_writes writes (w, p, a) = true).
+  { intro F. cbn. rewrite F, E. reflexivity. }
+  destruct ((c_clock cert (c_segment cert w p) w <=? p) && is_sure sure (c_segment cert w p)) eqn:C1.
+  - apply andb_true_iff in C1. destruct C1 as [P C1]. apply Nat.leb_le in P. destruct I as [<-|I]; [|exact (IH sure Su H x I)].
+    apply Here, knows_all_follows; [exact P|]. unfold is_sure in C1. destruct sure as [s'|]; [|discriminate]. apply Nat.eqb_eq in C1. rewrite C1. now apply Su.
+  - destruct ((c_clock cert (c_segment cert w p) w <=? p) && knows_all (c_clock cert (c_segment cert w p)) writes) eqn:C2.
+    + apply andb_true_iff in C2. destruct C2 as [P C2]. apply Nat.leb_le in P. destruct I as [<-|I]; [now apply Here, knows_all_follows|].
+      refine (IH _ _ H x I). intros s Q. injection Q as <-. exact C2.
+    + apply andb_true_iff in H. destruct H as [F H]. destruct I as [<-|I]; [now apply Here|exact (IH sure Su H x I)].
+Qed.
+Lemma all_reads_follow : forall writes reads, check_reads writes None reads = true -> forall x, In x reads -> read_after_writes writes x = true.
+Proof. intros writes reads. apply check_reads_sound. discriminate. Qed.
+
 (* The accesses of one row tile: written once, and read after that. *)
 Definition check_tile (te : tensor) (writes reads : list touch) : bool :=
-  chain 0 (Sorted.sort writes) (t_cols te) && forallb (read_after_writes writes) reads.
+  chain 0 (Sorted.sort writes) (t_cols te) && check_reads writes None reads.
 
+Definition of_any_row (x : touch) : bool := match a_rows (snd x) with Some _ => false | None => true end.
 Definition check_output (t : nat) (l : list touch) : bool :=
   let writes := filter writes_it l in
   let reads := filter reads_it l in
@@ -162,26 +207,62 @@ Definition check_output (t : nat) (l : list touch) : bool :=
   holds_rows most_rows te &&
   all_below (fun r => check_tile te (filter (of_tile r) writes) (filter (of_tile r) reads)) (tiles (tile_kind te)) &&
   forallb (fun x => match a_rows (snd x) with Some r => r <? tiles (tile_kind te) | None => false end) writes &&
-  forallb (fun x => match a_rows (snd x) with Some r => r <? tiles (tile_kind te) | None => read_after_writes writes x end) reads.
+  (forallb (fun x => match a_rows (snd x) with Some r => r <? tiles (tile_kind te) | None => true end) reads &&
+   check_reads writes None (filter of_any_row reads)).
 
 Definition used_by (t : nat) (x : touch) : bool :=
-  match x with (w, p, _) => existsb (fun u => (fst u =? w) && (fst (snd u) <=? p) && (p <=? snd (snd u))) (uses t) end.
+  match x with (w, p, _) => let u := uses t w in (fst u <=? p) && (p <=? snd u) end.
 Definition floor_below (know : nat -> nat) (t v f : nat) : bool :=
   all_below (fun w => floor t w <=? (if w =? v then f else know w)) workers.
-Definition floor_ok (t : nat) : bool :=
-  forallb (fun v => floor_below (c_clock cert (c_segment cert (fst v) (fst (snd v)))) t (fst v) (fst (snd v))) (uses t).
+(* Of users below n. `sure` is a segment in which every floor is reached, so that of others who begin in it only their own is looked at. *)
+Fixpoint check_floor (t : nat) (sure : option nat) (n : nat) : bool :=
+  match n with
+  | 0 => true
+  | S v =>
+      let u := uses t v in
+      if snd u <? fst u then check_floor t sure v
+      else
+        let s := c_segment cert v (fst u) in
+        let know := c_clock cert s in
+        if is_sure sure s && (floor t v <=? fst u) then check_floor t sure v
+        else floor_below know t v (fst u) && check_floor t (if floor t v <=? know v then Some s else sure) v
+  end.
+
+Lemma check_floor_sound : forall t n sure,
+  (forall s, sure = Some s -> forall w, w < workers -> floor t w <= c_clock cert s w) -> check_floor t sure n = true ->
+  forall v, v < n -> fst (uses t v) <= snd (uses t v) ->
+  forall w, w < workers -> floor t w <= reached (c_know cert) v (fst (uses t v)) w.
+Proof.
+  intros t. induction n as [|n IH]; intros sure Su H v V Used; [lia|]. cbn [check_floor] in H. cbv zeta in H.
+  destruct (snd (uses t n) <? fst (uses t n)) eqn:E.
+  - apply Nat.ltb_lt in E. destruct (Nat.eq_dec v n) as [->|N]; [lia|apply (IH sure Su H); [lia|exact Used]].
+  - destruct (is_sure sure (c_segment cert n (fst (uses t n))) && (floor t n <=? fst (uses t n))) eqn:C.
+    + apply andb_true_iff in C. destruct C as [C1 C2]. apply Nat.leb_le in C2.
+      destruct (Nat.eq_dec v n) as [->|N]; [|apply (IH sure Su H); [lia|exact Used]].
+      intros w W. unfold reached. destruct (w =? n) eqn:Q; [apply Nat.eqb_eq in Q; now subst w|].
+      unfold is_sure in C1. destruct sure as [s|]; [|discriminate]. apply Nat.eqb_eq in C1. unfold c_know. rewrite C1. now apply Su.
+    + apply andb_true_iff in H. destruct H as [F H].
+      assert (F' : forall w, w < workers -> floor t w <= reached (c_know cert) n (fst (uses t n)) w).
+      { intros w W. pose proof (all_below_sound _ _ F w W) as X. cbn beta in X. now apply Nat.leb_le in X. }
+      destruct (Nat.eq_dec v n) as [->|N]; [exact F'|].
+      refine (IH _ _ H v ltac:(lia) Used). intros s Q w W.
+      destruct (floor t n <=? c_clock cert (c_segment cert n (fst (uses t n))) n) eqn:K; [|now apply Su].
+      injection Q as <-. specialize (F' w W). unfold reached, c_know in F'.
+      destruct (Nat.eq_dec w n) as [->|Z]; [now apply Nat.leb_le|]. rewrite (proj2 (Nat.eqb_neq w n) Z) in F'. exact F'.
+Qed.
 
 Definition check_tensor (t : nat) (l : list touch) : bool :=
-  if is_output (tensors t) then check_output t l && forallb (used_by t) l && floor_ok t else forallb reads_it l.
+  if is_output (tensors t) then check_output t l && forallb (used_by t) l && check_floor t None workers else forallb reads_it l.
 
 Definition all_before (t t' : nat) : bool :=
-  forallb (fun u => snd (snd u) <? floor t' (fst u)) (uses t).
+  all_below (fun w => let u := uses t w in (snd u <? fst u) || (snd u <? floor t' w)) workers.
 
 (* Tensors that share memory: first the one, for good, then the other. *)
 Definition check_pair (tt : nat * nat) : bool := all_before (fst tt) (snd tt) || all_before (snd tt) (fst tt).
 
 Variable sharing : list (nat * nat).
-Definition check_memory (c : code work) : bool := all_lists check_tensor (touch_map c) && forallb check_pair sharing.
+Definition check_touches (touched : M.t (list touch)) : bool := all_lists check_tensor touched && forallb check_pair sharing.
+Definition check_memory (c : code work) : bool := check_touches (touch_map c).
 
 Variable lines : nat.
 Variable c : code work.
@@ -190,12 +271,12 @@ Hypothesis checked : check_memory c = true.
 
 Lemma tensor_checked : forall t, touches_of c t <> [] -> check_tensor t (touches_of c t) = true.
 Proof.
-  intros t N. pose proof checked as H. unfold check_memory in H. apply andb_true_iff in H. destruct H as [H _].
+  intros t N. pose proof checked as H. unfold check_memory, check_touches in H. apply andb_true_iff in H. destruct H as [H _].
   exact (all_lists_sound _ _ _ H t N).
 Qed.
 
 Lemma output_checked : forall t x, In x (touches_of c t) -> is_output (tensors t) = true ->
-  check_output t (touches_of c t) = true /\ (forall y, In y (touches_of c t) -> used_by t y = true) /\ floor_ok t = true.
+  check_output t (touches_of c t) = true /\ (forall y, In y (touches_of c t) -> used_by t y = true) /\ check_floor t None workers = true.
 Proof.
   intros t x I O. assert (N : touches_of c t <> []) by (intro Q; rewrite Q in I; destruct I).
   pose proof (tensor_checked t N) as K. unfold check_tensor in K. rewrite O, !andb_true_iff, forallb_forall in K. tauto.
@@ -209,15 +290,13 @@ Lemma all_before_sound : forall t t', all_before t t' = true ->
 Proof.
   intros t t' H (x & Ix) (y & Iy) O O' w p a v q b I I' W V N Sz.
   destruct (output_checked t x Ix O) as (_ & U & _). destruct (output_checked t' y Iy O') as (_ & U' & Fl).
-  specialize (U _ I). specialize (U' _ I'). cbn in U, U'.
-  apply existsb_exists in U, U'. destruct U as ((w' & (f & l)) & J & U), U' as ((v' & (f' & l')) & J' & U').
-  cbn in U, U'. rewrite !andb_true_iff in U, U'. destruct U as [[U1 U2] U3], U' as [[U1' U2'] U3'].
-  apply Nat.eqb_eq in U1, U1'. apply Nat.leb_le in U2, U3, U2', U3'. subst w' v'.
-  unfold all_before in H. rewrite forallb_forall in H. specialize (H _ J). cbn in H. apply Nat.ltb_lt in H.
-  unfold floor_ok in Fl. rewrite forallb_forall in Fl. specialize (Fl _ J'). cbn [fst snd] in Fl.
-  pose proof (all_below_sound _ _ Fl w W) as Fl'. cbn beta in Fl'. apply Nat.leb_le in Fl'. unfold before. unfold reached in *.
+  specialize (U _ I). specialize (U' _ I'). cbv beta iota zeta delta [used_by] in U, U'. rewrite !andb_true_iff, !Nat.leb_le in U, U'.
+  pose proof (all_below_sound _ _ H w W) as B. cbv beta zeta in B.
+  rewrite (proj2 (Nat.ltb_ge (snd (uses t w)) (fst (uses t w)))) in B by lia. cbn [orb] in B. apply Nat.ltb_lt in B.
+  assert (Fl' := check_floor_sound t' workers None (fun s Q => ltac:(discriminate)) Fl v V ltac:(lia) w W).
+  unfold before. unfold reached in *.
   destruct (w =? v) eqn:Q; [apply Nat.eqb_eq in Q; contradiction|].
-  pose proof (knowledge_grows work workers lines cert c synced v w f' q V W N U2' Sz). unfold c_know in *. lia.
+  pose proof (knowledge_grows work workers lines cert c synced v w (fst (uses t' v)) q V W N (proj1 U') Sz). unfold c_know in *. lia.
 Qed.
 
 (* Who makes an element, and that nobody else does. *)
@@ -251,7 +330,7 @@ Lemma read_ordered : forall t w p a v q b, In (w, p, a) (touches_of c t) -> In (
   a_writes a = false -> a_writes b = true -> rows_meet a b = true -> columns_meet a b = true -> before (c_know cert) v q w p.
 Proof.
   intros t w p a v q b I J K Ra Wb Rm Cm. unfold check_output in K. cbv zeta in K. rewrite !andb_true_iff in K.
-  destruct K as [[[_ K1] K2] K3].
+  destruct K as [[[_ K1] K2] [K3 K4]].
   assert (I' : In (w, p, a) (filter reads_it (touches_of c t))) by (apply filter_In; split; [exact I|unfold reads_it; cbn; now rewrite Ra]).
   assert (J' : In (v, q, b) (filter writes_it (touches_of c t))) by (apply filter_In; split; [exact J|exact Wb]).
   assert (Found : forall ws, In (v, q, b) ws -> read_after_writes ws (w, p, a) = true -> before (c_know cert) v q w p).
@@ -259,9 +338,10 @@ Proof.
     rewrite forallb_forall in R. specialize (R _ Jw). cbn beta iota in R. rewrite Rm, Cm in R. cbn [andb negb orb] in R.
     unfold is_before in R. now apply Nat.ltb_lt in R. }
   rewrite forallb_forall in K3. specialize (K3 _ I'). cbn [snd] in K3.
-  destruct (a_rows a) as [r|] eqn:Ea; [|exact (Found _ J' K3)].
+  destruct (a_rows a) as [r|] eqn:Ea.
+  2: { apply (Found _ J'), (all_reads_follow _ _ K4), filter_In. split; [exact I'|]. unfold of_any_row. cbn. now rewrite Ea. }
   apply Nat.ltb_lt in K3. pose proof (all_below_sound _ _ K1 r K3) as T. cbn beta in T. unfold check_tile in T.
-  apply andb_true_iff in T. destruct T as [_ T]. rewrite forallb_forall in T.
+  apply andb_true_iff in T. destruct T as [_ T]. pose proof (all_reads_follow _ _ T) as T'. clear T. rename T' into T.
   assert (Ir : In (w, p, a) (filter (of_tile r) (filter reads_it (touches_of c t))))
     by (apply filter_In; split; [exact I'|unfold of_tile; cbn; rewrite Ea; apply Nat.eqb_refl]).
   specialize (T _ Ir). unfold rows_meet in Rm. rewrite Ea in Rm.
@@ -286,7 +366,7 @@ Hypothesis sharing_all : forall t t', t <> t' -> share (tensors t) (tensors t') 
 Lemma pair_ordered : forall t t', t <> t' -> share (tensors t) (tensors t') = true -> is_output (tensors t) = true ->
   all_before t t' = true \/ all_before t' t = true.
 Proof.
-  intros t t' N Sh O. pose proof checked as H. unfold check_memory in H. apply andb_true_iff in H. destruct H as [_ H].
+  intros t t' N Sh O. pose proof checked as H. unfold check_memory, check_touches in H. apply andb_true_iff in H. destruct H as [_ H].
   rewrite forallb_forall in H. destruct (sharing_all t t' N Sh O) as [I|I]; specialize (H _ I); unfold check_pair in H;
     cbn in H; apply orb_true_iff in H; tauto.
 Qed.

@@ -83,7 +83,8 @@ Proof.
 Qed.
 
 Lemma step_checked : forall s, allowed s ->
-  check_step b (program_at (s_program s)) (tensors_in s) (sharing_pairs (program_at (s_program s))) (step_tiles (tiles_of s 1) (tiles_of s 2)) (hints (s_program s)) = true.
+  check_step b (program_at (s_program s)) (tensors_in s) (sharing_pairs (program_at (s_program s)))
+    (prepared (program_at (s_program s)) (tensors_in s)) (step_tiles (tiles_of s 1) (tiles_of s 2)) (hints (s_program s)) = true.
 Proof.
   intros s A. pose proof (program_checked _ (program_exists _ A)) as K. unfold check_program in K. cbv zeta in K.
   apply andb_true_iff in K. destruct K as [_ K].
@@ -100,12 +101,12 @@ Qed.
 
 Lemma sync_checked : forall s, allowed s ->
   check_sync (list access) (b_workers b) (lines_of s) (cert_of s) (code_of s) = true.
-Proof. intros s A. pose proof (step_checked s A) as K. unfold check_step, check_code in K. cbv zeta in K. rewrite !andb_true_iff in K. tauto. Qed.
+Proof. intros s A. pose proof (step_checked s A) as K. unfold check_step, check_code in K. cbv zeta in K. rewrite !andb_true_iff in K. exact (proj1 (proj1 K)). Qed.
 
 Lemma memory_checked : forall s, allowed s ->
   check_memory (b_workers b) (cert_of s) (tensors_in s) (most_rows (program_at (s_program s)))
     (step_tiles (tiles_of s 1) (tiles_of s 2)) (h_uses (hint_of s)) (h_floor (hint_of s)) (sharing_pairs (program_at (s_program s))) (code_of s) = true.
-Proof. intros s A. pose proof (step_checked s A) as K. unfold check_step, check_code in K. cbv zeta in K. rewrite !andb_true_iff in K. tauto. Qed.
+Proof. intros s A. pose proof (step_checked s A) as K. unfold check_step, check_code in K. cbv zeta in K. rewrite !andb_true_iff in K. exact (proj2 (proj1 K)). Qed.
 
 Lemma step_certified : forall s, allowed s ->
   certified (list access) (b_workers b) (code_of s) (lines_of s) (signals_of (list access) (code_of s)) (c_know (cert_of s))
@@ -121,15 +122,12 @@ Proof.
   - rewrite IH. destruct (Nat.eq_dec k i) as [->|N].
     + rewrite Nat.sub_diag, Nat.leb_refl. assert (S i <=? i = false) as -> by (apply Nat.leb_gt; lia).
       assert (i <? i + S (length l) = true) as -> by (apply Nat.ltb_lt; lia). cbn [andb nth].
-      unfold look. now rewrite (M.find_1 (M.add_1 m t eq_refl)).
+      unfold look. now rewrite M.find_add, Nat.eqb_refl.
     + assert ((S i <=? k) && (k <? S i + length l) = (i <=? k) && (k <? i + S (length l))) as ->.
       { apply eq_true_iff_eq. rewrite !andb_true_iff, !Nat.leb_le, !Nat.ltb_lt. lia. }
       destruct ((i <=? k) && (k <? i + S (length l))) eqn:B.
       * apply andb_true_iff in B. rewrite Nat.leb_le, Nat.ltb_lt in B. replace (k - i) with (S (k - S i)) by lia. reflexivity.
-      * unfold look. destruct (M.find k (M.add i t m)) as [x|] eqn:F.
-        -- apply M.find_2, M.add_3 in F; [|intro; apply N; congruence]. now rewrite (M.find_1 F).
-        -- destruct (M.find k m) as [x|] eqn:G; [|reflexivity]. exfalso.
-           apply M.find_2 in G. apply (M.add_2 (x := i) t) in G; [|intro; apply N; congruence]. apply M.find_1 in G. congruence.
+      * unfold look. rewrite M.find_add. now rewrite (proj2 (Nat.eqb_neq k i) N).
 Qed.
 
 Lemma sharing_with_all : forall i t l j k, k < length l -> share t (nth k l no_tensor) = true -> In (i, j + k) (sharing_with i t j l).
@@ -167,8 +165,7 @@ Proof.
   { intros i Oi. unfold tensors_in, tensors_of, index_tensors in *. rewrite index_finds, Nat.sub_0_r in *.
     cbn [Nat.leb andb Nat.add] in *. destruct (i <? length (tensor_table (program_at (s_program s)))) eqn:L.
     - split; [now apply Nat.ltb_lt|reflexivity].
-    - exfalso. unfold look in Oi. destruct (M.find i (M.empty tensor)) as [x|] eqn:F; [|discriminate].
-      apply M.find_2 in F. exact (M.empty_1 F). }
+    - discriminate Oi. }
   destruct (At t O) as [L E], (At t' (eq_sym O')) as [L' E']. rewrite E, E' in *.
   destruct (lt_eq_lt_dec t t') as [[Lt|Eq]|Lt]; [left|contradiction|right].
   - exact (sharing_from_all _ 0 t t' Lt L' O Sh).
@@ -182,8 +179,7 @@ Proof.
   cbn [Nat.leb andb Nat.add]. destruct (i <? length (tensor_table (program_at (s_program s)))) eqn:L.
   - right. pose proof (tables_checked s A) as T. unfold tables_ok in T. rewrite !andb_true_iff in T.
     destruct T as [[[[_ T] _] _] _]. rewrite forallb_forall in T. apply T. apply nth_In. now apply Nat.ltb_lt.
-  - left. unfold look. destruct (M.find i (M.empty tensor)) as [t|] eqn:F; [|reflexivity].
-    apply M.find_2 in F. exfalso. exact (M.empty_1 F).
+  - left. reflexivity.
 Qed.
 
 Lemma tensor_holds : forall s i, allowed s -> holds_rows (most_rows (program_at (s_program s))) (tensors_in s i) = true.

@@ -126,27 +126,32 @@ Fixpoint sharing_from (i : nat) (l : list tensor) : list (nat * nat) :=
 Definition sharing_pairs : list (nat * nat) := sharing_from 0 (tensor_table p).
 
 (* One step: the numbers of row tiles, and what the untrusted side says of it. *)
-Record hint := { h_certificate : certificate; h_uses : nat -> list (nat * (nat * nat)); h_floor : nat -> nat -> nat }.
+Record hint := { h_certificate : certificate; h_uses : nat -> nat -> nat * nat; h_floor : nat -> nat -> nat }.
 Definition step_tiles (token_tiles sample_tiles kind : nat) : nat :=
   match kind with 0 => 1 | 1 => token_tiles | _ => sample_tiles end.
-Definition step_code (tiles : nat -> nat) : code (list access) := expand tiles tensors regions_of (queues p).
+Definition prepared : list (list (packet * list (nat * region))) := map (map (prepare tensors regions_of)) (queues p).
+Definition step_code (tiles : nat -> nat) : code (list access) := expand tiles prepared.
 
-Definition writes_samples (c : code (list access)) : bool :=
+Definition writes_samples (touched : M.t (list touch)) : bool :=
   existsb (fun tl => let t := tensors (fst tl) in match t_space t with Column => is_output t && negb (length (snd tl) =? 0) | _ => false end)
-    (M.elements (touch_map c)).
+    (M.elements touched).
 
 Definition check_code (sharing : list (nat * nat)) (tiles : nat -> nat) (c : code (list access)) (h : hint) : bool :=
+  let touched := touch_map c in
   check_sync (list access) (b_workers b) (n_counters p) (h_certificate h) c &&
-  check_memory (b_workers b) (h_certificate h) tensors most_rows tiles (h_uses h) (h_floor h) sharing c &&
-  ((tiles 2 =? 0) || writes_samples c).
-Definition check_step (sharing : list (nat * nat)) (tiles : nat -> nat) (hints : code (list access) -> hint) : bool :=
-  let c := step_code tiles in check_code sharing tiles c (hints c).
+  check_touches (b_workers b) (h_certificate h) tensors most_rows tiles (h_uses h) (h_floor h) sharing touched &&
+  ((tiles 2 =? 0) || writes_samples touched).
+(* Pairs that share memory and packets made ready are worked out once for all steps. *)
+Definition check_step (sharing : list (nat * nat)) (ready : list (list (packet * list (nat * region)))) (tiles : nat -> nat)
+    (hints : code (list access) -> hint) : bool :=
+  let c := expand tiles ready in check_code sharing tiles c (hints c).
 
 (* Of the steps that `keep` names by their row tiles of tokens and of samples. *)
 Definition check_program (keep : nat -> nat -> bool) (hints : code (list access) -> hint) : bool :=
-  let sharing := sharing_pairs in
   tables_ok &&
-  all_below (fun t => all_below (fun s => negb (keep (S t) s) || check_step sharing (step_tiles (S t) s) hints)
+  let sharing := sharing_pairs in
+  let ready := prepared in
+  all_below (fun t => all_below (fun s => negb (keep (S t) s) || check_step sharing ready (step_tiles (S t) s) hints)
     (S (most_tiles 2))) (most_tiles 1).
 End Tables.
 

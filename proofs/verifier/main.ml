@@ -87,8 +87,8 @@ let usage () =
   exit 2
 
 let () =
-  (* Most of what is made lives for a moment: a young generation of 8 MB, and the old one looked through less often. *)
-  Gc.set { (Gc.get ()) with minor_heap_size = 1 lsl 20; space_overhead = 200 };
+  (* Most of what is made lives for a moment: a young generation of 2 MB, which stays in a cache, and the old one looked through less often. *)
+  Gc.set { (Gc.get ()) with minor_heap_size = 1 lsl 18; space_overhead = 400 };
   match List.tl (Array.to_list Sys.argv) with
   | [ "--version" ] -> Printf.printf "plow_verify %s (bundle format %d, checker %s)\n" About.version abi_version About.checker_sha256
   | [ "--layout" ] -> Layout.print ()

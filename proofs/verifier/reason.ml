@@ -11,7 +11,7 @@ let packet_at (p : program) tiles w place =
   let rec go i left = function
     | [] -> Printf.sprintf "worker %d, at the end of its queue" w
     | k :: rest ->
-      let n = List.length (packet_instrs tiles tens (regions_of tens) k) in
+      let n = List.length (packet_instrs tiles (prepare tens (regions_of tens) k) []) in
       if left < n then Printf.sprintf "packet %d (worker %d)" (before + i) w else go (i + 1) (left - n) rest in
   go 0 place (List.nth p.queues w)
 
@@ -33,7 +33,7 @@ let in_step (b : bundle) (p : program) tiles =
   let m = signal_map code in
   let at w place = packet_at p tiles w place in
   let links = link_map cert in
-  let instr_fails w place i = not (check_instr b.b_workers cert links m w place i) in
+  let instr_fails w place i = not (check_instr p.n_counters cert links w place i) in
   let threshold_wrong w =
     let rec go place = function
       | [] -> None
@@ -64,12 +64,12 @@ let in_step (b : bundle) (p : program) tiles =
               not (check_tensor b.b_workers cert tens (most_rows p) tiles hint.h_uses hint.h_floor t l)) (M.elements (touch_map code)) in
           match bad with
           | Some (t, l) ->
-            (match first_index (fun x -> not (read_after_writes cert tens (List.filter writes_it l) x)) 0 (List.filter reads_it l) with
+            (match first_index (fun x -> not (check_reads cert tens (List.filter writes_it l) None [ x ])) 0 (List.filter reads_it l) with
              | Some (_, ((w, place), _)) when is_output (tens t) ->
                Printf.sprintf "%s reads tensor %d before it is certain to be written" (at w place) t
              | _ -> Printf.sprintf "tensor %d is not written exactly once for every row and column" t)
           | None ->
-            let clash = List.filter (fun tt -> not (check_pair hint.h_uses hint.h_floor tt)) (sharing_pairs p) in
+            let clash = List.filter (fun tt -> not (check_pair b.b_workers hint.h_uses hint.h_floor tt)) (sharing_pairs p) in
             match clash with
             | (t, t') :: _ -> Printf.sprintf "tensors %d and %d share memory while both are in use" t t'
             | [] -> "the sampled tokens are never written"
@@ -80,13 +80,15 @@ let find (b : bundle) =
     | p :: rest ->
       if not (tables_ok b p (tensors_of p)) then Printf.sprintf "program %d: %s" i (in_tables b p)
       else
+        let tens = tensors_of p in
+        let sharing = sharing_pairs p and ready = prepared p tens in
         let rec steps t s =
           if t > most_tiles p 1 then programs (i + 1) rest
           else if s > most_tiles p 2 then steps (t + 1) 0
           else
             let tiles = step_tiles t s in
             let hints code = (Hints.play b.b_workers p.n_counters code).Hints.hint in
-            if check_step b p (tensors_of p) (sharing_pairs p) tiles hints then steps t (s + 1)
+            if check_step b p tens sharing ready tiles hints then steps t (s + 1)
             else Printf.sprintf "program %d, a step of %d row tiles of tokens and %d of samples: %s" i t s (in_step b p tiles) in
         steps 1 0 in
   try programs 0 b.b_programs with e -> "a table is out of range (" ^ Printexc.to_string e ^ ")"

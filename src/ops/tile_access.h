@@ -47,13 +47,16 @@ inline bool is_rope_of(const OpInstance& instance, uint32_t x, uint32_t table, u
   return head_dim > 0 && instance.operands[x].cols % head_dim == 0 && table_cols % 2 == 0 &&
          table_cols <= head_dim;
 }
+// Whether whole query heads share each whole head of the cache.
+inline bool share_kv_heads(uint32_t head_dim, uint32_t q_cols, uint32_t kv_cols) {
+  return head_dim > 0 && kv_cols > 0 && kv_cols % head_dim == 0 && q_cols > 0 && q_cols % kv_cols == 0;
+}
 // q[R,heads*head_dim] attends to a cache of kv_heads*head_dim columns, the last input. A tile has all query
 // heads of a kv head, so that keys and values are read once; 0 when the shapes do not fit.
 inline uint32_t attention_unit(const OpInstance& instance, uint32_t head_dim) {
   const uint32_t q_cols = instance.output().cols;
   const uint32_t kv_cols = instance.operands[instance.operands.size() - 2].cols;
-  const bool fits = instance.operands[0].cols == q_cols && head_dim > 0 && kv_cols > 0 &&
-                    kv_cols % head_dim == 0 && q_cols > 0 && q_cols % kv_cols == 0;
+  const bool fits = instance.operands[0].cols == q_cols && share_kv_heads(head_dim, q_cols, kv_cols);
   return fits ? head_dim * (q_cols / kv_cols) : 0;
 }
 inline Access read_cache(const OpInstance& instance, uint32_t col_begin, uint32_t col_end) {

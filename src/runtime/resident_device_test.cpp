@@ -147,10 +147,10 @@ TYPED_TEST(ResidentDeviceOn, ComputesWhatTheGraphSays) {
 // Heads beyond a wave's columns, heads that are no multiple of 8, wide norms, many query heads of a KV head,
 // more positions than one unit.
 TYPED_TEST(ResidentDeviceWithProductsOn, ComputesOddShapesToo) {
-  // A head of 320 columns is more than a wave of 32 lanes takes at once, also over more than one unit.
+  // A head of 256 columns is all that a wave of 32 lanes takes at once, also over more than one unit.
   const uint32_t wide_tokens = TypeParam::Team::kLanes == 32 ? 67 : 6;
   for (const auto& [shape, tokens] : {std::pair{ToyShape{1, 64, 6, 1, 10, 56, 101, 0}, 67u},
-                                      {ToyShape{1, 1040, 2, 2, 320, 24, 67, 70}, wide_tokens}}) {
+                                      {ToyShape{1, 1040, 2, 2, 256, 24, 67, 70}, wide_tokens}}) {
     SeededToyOptions options;
     options.shape = shape;
     options.max_context = 150;
@@ -314,6 +314,17 @@ TEST(ResidentDevice, ABundleForAnotherGpuIsRefusedWithBothNumbers) {
       std::make_unique<EmulatedDriver<EmulatedTeam<32>>>(EmulatedOptions{.isa = Isa::kSm120}));
   ASSERT_FALSE(engine.ok());
   EXPECT_NE(engine.error().message.find("sm_90a, and an emulated GPU runs sm_120"), std::string::npos)
+      << engine.error().message;
+}
+
+TEST(ResidentDevice, AHeadThatIsTooWideForItsCacheIsRefused) {
+  SeededToyOptions options;
+  options.shape = ToyShape{1, 64, 2, 2, 320, 24, 67, 0};
+  const SeededToy toy = gpu_toy(options);
+  const auto engine = Engine::create_on(toy.open(), toy.tape, {},
+                                        std::make_unique<EmulatedDriver<EmulatedTeam<32>>>(EmulatedOptions{}));
+  ASSERT_FALSE(engine.ok());
+  EXPECT_NE(engine.error().message.find("attention: a head has 320 columns"), std::string::npos)
       << engine.error().message;
 }
 

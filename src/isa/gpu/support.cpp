@@ -59,6 +59,7 @@ const char* misfit(const TensorEntry& t, bool matrix) {
 const uint32_t* head_columns(const Packet& packet) {
   switch (static_cast<Op>(packet.body)) {
     case Op::kAttention:
+    case Op::kAttentionPart:
     case Op::kNormRope:
     case Op::kNormRopeKvAppend:
       return &packet.immediate[0];
@@ -91,11 +92,13 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
       return fmt::format("{}: operand {} must be {}", name, i, expected);
   }
   const uint32_t* head = head_columns(packet);
-  const bool ragged = head != nullptr && attends(op) && *head % dev::kLaneColumns != 0;
-  if (head != nullptr && (*head % 2 != 0 || *head > (ragged ? dev::kTeamRaggedHeadDim : kMaxHeadDim))) {
+  const bool narrow = head != nullptr && attends(op) &&
+                      (*head % dev::kLaneColumns != 0 || tensors[packet.operand[1]].dtype == DType::kF32);
+  if (head != nullptr && (*head % 2 != 0 || *head > (narrow ? dev::kTeamNarrowHeadDim : kMaxHeadDim))) {
     return fmt::format(
-        "{}: a head has {} columns; even numbers up to {} and multiples of {} up to {} are supported", name, *head,
-        dev::kTeamRaggedHeadDim, dev::kLaneColumns, kMaxHeadDim);
+        "{}: a head has {} columns; even numbers up to {}, and with a bf16 cache multiples of {} up to {}, "
+        "are supported",
+        name, *head, dev::kTeamNarrowHeadDim, dev::kLaneColumns, kMaxHeadDim);
   }
   // Whole units of 16 bytes are read of queries.
   const TensorEntry& first = tensors[packet.operand[0]];

@@ -17,9 +17,10 @@ namespace plow::dev {
 
 constexpr uint32_t kTeamQueries = 4;  // heads that share a pass
 constexpr uint32_t kLaneColumns = 8;  // of a key or value, that a lane holds
-constexpr uint32_t kLaneUnits = 6;  // of 16 bytes, of keys, and as many of values, that a lane has under way
-constexpr uint32_t kTeamHeadDim = 512;        // most columns of a head,
-constexpr uint32_t kTeamRaggedHeadDim = 256;  // and of one whose columns are no multiple of kLaneColumns
+constexpr uint32_t kLaneUnits = 4;  // of 16 bytes, of keys, and as many of values, that a lane has under way
+constexpr uint32_t kTeamHeadDim = 512;  // most columns of a head,
+// and of one whose columns are no multiple of kLaneColumns, or whose cache is f32 (registers hold no more)
+constexpr uint32_t kTeamNarrowHeadDim = 256;
 // Lanes that share a row of a head are at least the queries: each of four ends up with one query's score.
 constexpr uint32_t most_rows_at_once(uint32_t lanes) { return kLaneUnits * lanes / kTeamQueries; }
 // Of a wave: how often its lanes' columns go into a head.
@@ -213,7 +214,7 @@ PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
   const uint32_t rows_at_once = Rows::kSteps * lanes.rows, in_row = lane<B>() % lanes.per_row;
   float q[kPasses][kTeamQueries][kLaneColumns], acc[kPasses][kTeamQueries][kLaneColumns] = {};
   load_queries<B, kPasses, kWhole>(pass, lanes.column, q);
-  Rows rows;
+  Rows rows{};  // what has no position is never used
   rows.load_keys(pass, lanes, share.begin, share.end);
   rows.load_values(pass, lanes);
   // Of query lane % 4: the maximum of the wave, the sum of this row of lanes.
@@ -221,7 +222,7 @@ PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
   PLOW_UNROLL_BY(1)
   for (uint32_t base = share.begin; base < share.end; base += rows_at_once) {
     const uint32_t n_steps = rows.n_steps;
-    float score[Rows::kSteps], largest = maximum;
+    float score[Rows::kSteps] = {}, largest = maximum;
     PLOW_UNROLL
     for (uint32_t i = 0; i < Rows::kSteps; ++i) {
       if (i >= n_steps) break;
@@ -378,11 +379,12 @@ PLOW_DEVICE void attend_queries(const TeamAttention& pass, const Store& store) {
   B::settle();
 }
 
-// Tiles of an output, each of one of `parts` parts of a KV head. `divides`: outputs are divided by their
-// sums, and those are not stored.
+// Tiles of an output, each of one of `parts` parts of a KV head. A body of its own for each kind of head and
+// cache, so that none has the registers of another. `divides`: outputs are divided by their sums, and those
+// are not stored.
 template <class B, class T, uint32_t kPasses, bool kWhole>
-PLOW_DEVICE void attend_tiles(const BodyContext& ctx, const Packet& packet, uint32_t row_tile, uint32_t parts,
-                              bool divides) {
+PLOW_DEVICE_BODY void attend_tiles_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile,
+                                             uint32_t parts, bool divides) {
   const TensorEntry &q = operand(ctx, packet, 0), &cache = operand(ctx, packet, 1),
                     &out = operand(ctx, packet, 2);
   const AttentionParts layout{packet.immediate[0], parts, q.cols / cache.cols};
@@ -436,17 +438,19 @@ PLOW_DEVICE void attend_team(const BodyContext& ctx, const Packet& packet, uint3
   const bool divides = static_cast<Op>(packet.body) == Op::kAttention;
   const uint32_t head_dim = packet.immediate[0], parts = divides ? 1 : packet.immediate[4];
   if (head_dim % kLaneColumns != 0) {
-    attend_tiles<B, T, 1, false>(ctx, packet, row_tile, parts, divides);
+    attend_tiles_team_body<B, T, 1, false>(ctx, packet, row_tile, parts, divides);
   } else if (head_dim <= kLaneColumns * B::kLanes) {
-    attend_tiles<B, T, 1, true>(ctx, packet, row_tile, parts, divides);
+    attend_tiles_team_body<B, T, 1, true>(ctx, packet, row_tile, parts, divides);
+  } else if constexpr (sizeof(T) < sizeof(float) || most_passes(B::kLanes) == 1) {
+    attend_tiles_team_body<B, T, most_passes(B::kLanes), true>(ctx, packet, row_tile, parts, divides);
   } else {
-    attend_tiles<B, T, most_passes(B::kLanes), true>(ctx, packet, row_tile, parts, divides);
+    B::trap();  // loading refuses it
   }
 }
 
 // Of attention_part too.
 template <class B>
-PLOW_DEVICE_BODY void attention_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+PLOW_DEVICE void attention_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   if (operand(ctx, packet, 1).dtype == DType::kBf16) {
     attend_team<B, Bf16>(ctx, packet, row_tile);
   } else {

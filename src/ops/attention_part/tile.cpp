@@ -15,9 +15,7 @@ AttentionParts layout(const OpInstance& i) {
 uint32_t column_unit(const OpInstance& i) {
   const uint32_t head_dim = i.attributes[kHeadDim], parts = i.attributes[kParts];
   const uint32_t q_cols = i.operands[0].cols, kv_cols = i.operands[1].cols;
-  const bool heads =
-      head_dim > 0 && kv_cols > 0 && kv_cols % head_dim == 0 && q_cols > 0 && q_cols % kv_cols == 0;
-  if (!heads || parts == 0 || parts > kMostAttentionParts) return 0;
+  if (!share_kv_heads(head_dim, q_cols, kv_cols) || parts == 0 || parts > kMostAttentionParts) return 0;
   const AttentionParts p = layout(i);
   return p.cols(kv_cols / head_dim) == i.output().cols ? static_cast<uint32_t>(p.tile_cols()) : 0;
 }

@@ -14,10 +14,12 @@
 
 namespace plow {
 
-// Numbers between -1 and 1. Vectors have multiples of 1/64, so that f32 holds their sums with a norm's offset.
+// Numbers between -1 and 1. Vectors have multiples of 1/64, so that f32 holds their sums with a norm's
+// offset.
 class RuleWeights final : public WeightSource {
  public:
-  Status read_rows(const std::string& name, uint32_t first, uint32_t count, uint32_t cols, float* out) const override {
+  Status read_rows(const std::string& name, uint32_t first, uint32_t count, uint32_t cols,
+                   float* out) const override {
     uint32_t state = 2166136261u;  // FNV-1a
     for (const char c : name) state = (state ^ static_cast<unsigned char>(c)) * 16777619u;
     std::minstd_rand random(state);
@@ -36,8 +38,8 @@ struct RuleInstance {
   NodeId left_value, right_value;  // of which the values must be equal
 };
 
-// Chooses types and attributes for the variables of a rule, at random, until its left side infers, its conditions
-// hold and its right side can be built.
+// Chooses types and attributes for the variables of a rule, at random, until its left side infers, its
+// conditions hold and its right side can be built.
 class RuleInstanceMaker {
  public:
   RuleInstanceMaker(const RewriteRule& rule, std::mt19937& random)
@@ -188,7 +190,8 @@ class RuleInstanceMaker {
     Attributes attributes{};
     for (size_t i = 0; i < term.attributes.size(); ++i) {
       const AttributePattern& pattern = term.attributes[i];
-      attributes[i] = pattern.kind == AttributePattern::Kind::kNumber ? pattern.bits : match_.attributes[pattern.variable];
+      attributes[i] = pattern.kind == AttributePattern::Kind::kNumber ? pattern.bits
+                                                                      : match_.attributes[pattern.variable];
     }
     return attributes;
   }
@@ -196,7 +199,8 @@ class RuleInstanceMaker {
   ENodeId add_left(uint32_t index) {
     const PatternTerm& term = rule_.left.terms[index];
     if (term.kind == PatternTerm::Kind::kVariable) {
-      const bool stored = types_[term.variable].shape.row_kind == Rows::kFixed && roles_[term.variable] != Role::kCache;
+      const bool stored =
+          types_[term.variable].shape.row_kind == Rows::kFixed && roles_[term.variable] != Role::kCache;
       return egraph_.add_given(stored ? Op::kWeight : kOuterValue, term.variable, types_[term.variable]);
     }
     std::vector<ENodeId> inputs;
@@ -225,8 +229,8 @@ class RuleInstanceMaker {
     return otherwise;
   }
 
-  // A graph that computes a node of the e-graph. Variables are rows of tables that the step's tokens pick, stored
-  // vectors and matrices, a cache, or columns of the step.
+  // A graph that computes a node of the e-graph. Variables are rows of tables that the step's tokens pick,
+  // stored vectors and matrices, a cache, or columns of the step.
   class GraphWriter {
    public:
     explicit GraphWriter(const RuleInstanceMaker& maker) : maker_(maker) {
@@ -241,9 +245,11 @@ class RuleInstanceMaker {
       // What a cache holds is seen by who attends to it.
       const ENode& enode = maker_.egraph_.node(id);
       if (appends_kv(enode.op)) {
-        const NodeId query = activation("query", {DType::kF32, {Rows::kTokens, 1, maker_.egraph_.eclass(id).type.shape.cols}});
-        value = builder_.add(Op::kAttention, {query, value},
-                             {enode.attributes[0], maker_.attribute_named("window", 0), attribute_bits(0.3f), 0});
+        const NodeId query =
+            activation("query", {DType::kF32, {Rows::kTokens, 1, maker_.egraph_.eclass(id).type.shape.cols}});
+        value =
+            builder_.add(Op::kAttention, {query, value},
+                         {enode.attributes[0], maker_.attribute_named("window", 0), attribute_bits(0.3f), 0});
       }
       Result<OpGraph> graph = builder_.finish(tokens_, kVocab, kVocab, 1, 256);
       PLOW_CHECK(graph.ok(), "{}", graph.error().message);
@@ -263,7 +269,8 @@ class RuleInstanceMaker {
     }
 
     NodeId state(const ValueType& type, uint32_t head_dim) {
-      return builder_.kv_state({0, type.shape.cols / head_dim, head_dim, maker_.attribute_named("window", 0)}, type.dtype);
+      return builder_.kv_state({0, type.shape.cols / head_dim, head_dim, maker_.attribute_named("window", 0)},
+                               type.dtype);
     }
 
     NodeId given(const ENode& enode) {
@@ -285,7 +292,8 @@ class RuleInstanceMaker {
           break;
       }
       if (type.shape.row_kind != Rows::kFixed) return activation(name, type);
-      return builder_.weight(name, type.dtype, type.shape.rows, type.shape.cols, attribute_f32(enode.attributes, 0));
+      return builder_.weight(name, type.dtype, type.shape.rows, type.shape.cols,
+                             attribute_f32(enode.attributes, 0));
     }
 
     NodeId node(ENodeId id) {
@@ -329,13 +337,13 @@ class RuleInstanceMaker {
 inline std::vector<std::pair<Matrix, Matrix>> evaluate_sides(const RuleInstance& instance) {
   const bool attended = std::any_of(instance.left.nodes.begin(), instance.left.nodes.end(),
                                     [](const Node& node) { return attends(node.op); });
-  const uint32_t first = attended ? 150 : 4;
+  const uint32_t length = attended ? 150 : 4;
   EvalStep prompt;
-  prompt.spans = {{0, first, 0, 0}, {first, 3, 2, 0}};
-  for (uint32_t i = 0; i < first + 3; ++i) prompt.token_ids.push_back((i * i + 3 * i + 1) % 13);
-  prompt.sample_rows = {first - 1, first + 2};
+  prompt.spans = {{0, length, 0, 0}, {length, 3, 2, 0}};
+  for (uint32_t i = 0; i < length + 3; ++i) prompt.token_ids.push_back((i * i + 3 * i + 1) % 13);
+  prompt.sample_rows = {length - 1, length + 2};
   EvalStep decode;
-  decode.spans = {{0, 1, 2, 3}, {1, 1, 0, first}};
+  decode.spans = {{0, 1, 2, 3}, {1, 1, 0, length}};
   decode.token_ids = {6, 11};
   decode.sample_rows = {1, 0};
   SamplingParams greedy{};
