@@ -20,7 +20,7 @@ constexpr uint32_t kPiecesInFlight = 3;
 template <class Barrier, uint32_t kSlots>
 struct TapeRing {
   Barrier full[kSlots];   // of each slot: its piece has come
-  Barrier empty[kSlots];  // every wave of the team has done with it
+  Barrier empty[kSlots];  // its wave has done with it
   uint32_t order;         // TapeOrder
   uint32_t sent, taken;   // orders
   uint32_t given_up;      // not 0: the step is; cleared by the tape when no piece is on its way
@@ -43,11 +43,10 @@ concept HasTape = requires(typename B::Barrier* barrier, unsigned char* to, cons
   B::from_lane(n, n);                   // -> uint32_t: of another lane; every lane of the warp calls
 };
 
-// Rows that a pass over the weights takes: of a tile of the programs whose weights come by the tape. A
-// program with larger ones reads them as often as it has passes.
-constexpr uint32_t kTapeRows = 16;
-PLOW_DEVICE bool plays_tape(const ProgramTable& program) {
-  return program.token_row_tile <= kTapeRows && program.sample_row_tile <= kTapeRows;
+// Steps of few rows play the tape: those whose rows pass the weights together, once.
+constexpr uint32_t kTapeRows = 4;
+PLOW_DEVICE bool plays_tape(const StepDescriptor& step) {
+  return step.n_rows <= kTapeRows && step.n_samples <= kTapeRows;
 }
 
 template <class B>
@@ -73,20 +72,20 @@ PLOW_DEVICE void await(typename B::Barrier* barrier, uint32_t parity) {
   if (!B::passed(barrier, parity)) await_long<B>(barrier, parity);
 }
 
-// The team's side. The next piece; every wave must call both, in turn.
+// The team's side. Piece i is wave i % kWaves's, and so is the slot where it comes: a wave never waits for another,
+// and cannot see a phase of its barriers pass twice.
 template <class B>
-PLOW_DEVICE const unsigned char* next_piece(TapePlace& place) {
-  auto* ring = static_cast<RingOf<B>*>(place.ring);
-  const uint32_t slot = place.n_pieces % B::kTapeSlots;
-  await<B>(&ring->full[slot], place.n_pieces / B::kTapeSlots % 2);
+PLOW_DEVICE const unsigned char* await_piece(const TapePlace& place, uint32_t piece) {
+  static_assert(B::kTapeSlots == B::kWaves);
+  const uint32_t slot = B::thread() / B::kLanes;
+  await<B>(&static_cast<RingOf<B>*>(place.ring)->full[slot], piece / B::kTapeSlots % 2);
   return place.slots + slot * kPieceBytes;
 }
 template <class B>
-PLOW_DEVICE void done_with_piece(TapePlace& place) {
-  auto* ring = static_cast<RingOf<B>*>(place.ring);
+PLOW_DEVICE void done_with_piece(const TapePlace& place) {
   B::settle_wave();
-  if (B::thread() % B::kLanes == 0) B::arrive(&ring->empty[place.n_pieces % B::kTapeSlots]);
-  ++place.n_pieces;
+  if (B::thread() % B::kLanes == 0)
+    B::arrive(&static_cast<RingOf<B>*>(place.ring)->empty[B::thread() / B::kLanes]);
 }
 
 // Thread 0 of the team: what the tape is to do next, when it has taken what it was told before.
@@ -101,10 +100,10 @@ PLOW_DEVICE void order_tape(TapePlace& place, TapeOrder order) {
   while (order == kStartOver && B::team_word(&ring->given_up) != 0) B::pause();
 }
 
-// The team: the steps of a call begin, if their program plays the tape; they were given up.
+// The team: the steps of a call begin, which may play the tape; they were given up.
 template <class B>
-PLOW_DEVICE void begin_tape(TapePlace& place, const ProgramTable& program) {
-  place.plays = plays_tape(program);
+PLOW_DEVICE void begin_tape(TapePlace& place, const StepDescriptor& step) {
+  place.plays = plays_tape(step);
   if (place.plays && B::thread() == 0) order_tape<B>(place, kPlaySteps);
 }
 template <class B>
@@ -121,11 +120,11 @@ struct TapeState {
 };
 
 template <class B>
-PLOW_DEVICE void make_ring(RingOf<B>& ring, uint32_t n_waves) {
+PLOW_DEVICE void make_ring(RingOf<B>& ring) {
   PLOW_UNROLL_BY(1)
   for (uint32_t slot = 0; slot < B::kTapeSlots; ++slot) {
     B::make_barrier(&ring.full[slot], 1);
-    B::make_barrier(&ring.empty[slot], n_waves);
+    B::make_barrier(&ring.empty[slot], 1);
   }
 }
 

@@ -61,14 +61,16 @@ concept HasMatrixUnit = HasLanes<B> && requires(const uint32_t (&words)[4], floa
   B::multiply_add(words, words, c);
 };
 
-// Only where a warp of 32 lanes does: A of 16 x 32 by B of 32 x 8, both bf16, added to C of 16 x 8 in f32. Lane
-// l gives A[l / 4 + 8 u][8 (l % 4) + i] as words of a[u] and B[8 (l % 4) + i][l / 4], i from 0 to 7, two to a
-// word with the lower half first, and holds C[l / 4 + 8 u][2 (l % 4) + i] as c[2 u + i], u and i 0 and 1. A
-// row of C depends on nothing but that row of A.
+// Only where a warp of 32 lanes does: A of 16 x 16 by B of 16 x 8, both bf16, added to C of 16 x 8 in f32. Of row g =
+// l / 4, lane l gives columns 4 (l % 4) to 4 (l % 4) + 3 of A, two to a word with the lower half first: a[0] and a[2] of
+// row g, a[1] and a[3] of row g + 8; and as b0 and b1 those rows of column g of B. It holds C[g + 8 u][2 (l % 4) + i] as
+// c[2 u + i], u and i 0 and 1. A row of C depends on nothing but that row of A.
 template <class B>
-concept HasWarpUnit = HasLanes<B> && requires(const uint32_t (&a)[2][4], const uint32_t (&b)[4], float (&c)[4]) {
+concept HasWarpUnit = HasLanes<B> && requires(const uint32_t (&a)[4], uint32_t b, float (&c)[4], uint32_t (&to)[4]) {
   B::kWaves;  // of a team
-  B::multiply_add(a, b, c);
+  B::multiply_add(a, b, b, c);
+  typename B::TeamAddress;                               // of the team's memory, to which bytes can be added
+  B::template load_team<16>(B::team_address(to), to);  // 16 bytes from that many behind an address on
 };
 
 template <class B>

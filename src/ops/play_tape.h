@@ -3,61 +3,74 @@
 #pragma once
 
 #include "interp/resident.h"
-#include "ops/linear/product_team_body.h"
+#include "ops/linear/piece_pass.h"
 #include "ops/products.h"
 
 namespace plow::dev {
 
 // The pieces of a packet.
 struct TapeRun {
-  const unsigned char *matrix, *up;
-  uint32_t row_tiles, chunk_bytes;
+  const unsigned char *matrix, *up;  // up: null when it has one matrix
+  uint32_t row_tiles, chunk_atoms;   // of the matrix
   Range chunks, columns;
-  uint32_t times;  // once for each of its row tiles
-  bool gated;
+  Range rows;  // of the step, from the packet's first row tile on
+  uint32_t tile_rows, rows_apart;  // of a row tile; from the beginning of one to that of the next
 };
 
 // False when the packet has none in this step.
 PLOW_DEVICE bool tape_run(const Device& device, const ProgramTable& program, const Packet& packet, TapeRun& run) {
   Product product{};
-  if (!product_of(packet, program.tensors, product) || !comes_by_tape(packet, product)) return false;
-  const uint32_t row_tiles = n_row_tiles(program, *device.step, static_cast<Rows>(packet.row_kind));
-  if (row_tiles <= packet.row_first) return false;
-  const TensorEntry& matrix = *product.matrix;
-  const AtomShape shape = atom_shape(matrix.rows, matrix.cols, sizeof(Bf16));
-  run.times = ceil_div(row_tiles - packet.row_first, packet.row_stride);
-  run.gated = product.up != nullptr;
-  run.matrix = device.tape + matrix.offset;
-  run.up = run.gated ? device.tape + product.up->offset : nullptr;
+  if (!has_one_range(packet) || !product_of(packet, program.tensors, product) || !comes_in_pieces(product)) return false;
+  const Rows kind = static_cast<Rows>(packet.row_kind);
+  run.tile_rows = row_tile_size(program, kind);
+  run.rows_apart = packet.row_stride * run.tile_rows;
+  run.rows = {packet.row_first * run.tile_rows, step_rows(*device.step, kind)};
+  if (run.rows.begin >= run.rows.end) return false;
+  const AtomShape shape = piece_shape(*product.matrix);
+  run.matrix = device.tape + product.matrix->offset;
+  run.up = product.up != nullptr ? device.tape + product.up->offset : nullptr;
   run.row_tiles = shape.row_tiles;
-  run.chunk_bytes = static_cast<uint32_t>(shape.chunk_bytes());
-  run.chunks = ProductRows{nullptr, &product, 0, 0, shape, sizeof(Bf16)}.chunks();
+  run.chunk_atoms = shape.chunk_atoms;
+  run.chunks = product_chunks(product, shape.chunk_atoms);
   run.columns = {0, 0};
   for_columns(packet, product.out->cols, [&](uint32_t begin, uint32_t end) { run.columns = {begin, end}; });
   return true;
 }
 
-// In the order in which the team takes them; false when the step was given up.
+// The pieces of a window of a pass.
 template <class B>
-PLOW_DEVICE bool issue_run(RingOf<B>& ring, unsigned char* slots, TapeState& state, const TapeRun run) {
-  const uint32_t most = run.gated ? kPassSlots / 2 : kPassSlots, last = ceil_div(run.columns.end, kAtomRows);
+PLOW_DEVICE bool issue_window(RingOf<B>& ring, unsigned char* slots, TapeState& state, const TapeRun& run,
+                              uint32_t first_tile, uint32_t n_tiles, Range window) {
+  const uint32_t n_slots = run.up != nullptr ? 2 * n_tiles : n_tiles, bytes = run.chunk_atoms * kAtomBytes;
   PLOW_UNROLL_BY(1)
-  for (uint32_t time = 0; time < run.times; ++time) {
+  for (uint32_t slot = 0; slot < n_slots; ++slot) {
+    const unsigned char* matrix = slot < n_tiles ? run.matrix : run.up;
+    const uint32_t tile = first_tile + (slot < n_tiles ? slot : slot - n_tiles);
     PLOW_UNROLL_BY(1)
-    for (uint32_t tile = run.columns.begin / kAtomRows; tile < last; tile += most) {
-      const ProductPass pass{tile, min_u32(most, last - tile), run.gated};
-      PLOW_UNROLL_BY(1)
-      for (uint32_t chunk = run.chunks.begin; chunk < run.chunks.end; ++chunk) {
-        PLOW_UNROLL_BY(1)
-        for (uint32_t slot = 0; slot < pass.n_slots(); ++slot) {
-          const uint64_t at = (uint64_t{chunk} * run.row_tiles + pass.tile(slot)) * run.chunk_bytes;
-          if (!issue_piece<B>(ring, slots, state, (slot < pass.n ? run.matrix : run.up) + at, run.chunk_bytes))
-            return false;
-        }
-      }
+    for (uint32_t chunk = window.begin; chunk < window.end; ++chunk) {
+      const uint64_t at = (uint64_t{chunk} * run.row_tiles + tile) * bytes;
+      if (!issue_piece<B>(ring, slots, state, matrix + at, bytes)) return false;
     }
   }
   return true;
+}
+
+// In the order in which multiply_rows takes them; false when the step was given up.
+template <class B>
+PLOW_DEVICE bool issue_run(RingOf<B>& ring, unsigned char* slots, TapeState& state, const TapeRun run) {
+  bool goes_on = true;
+  PLOW_UNROLL_BY(1)
+  for (uint32_t row = run.rows.begin; row < run.rows.end; row += run.rows_apart) {
+    const PiecePlan plan = piece_plan(run.chunks, run.chunk_atoms, run.up != nullptr,
+                                      min_u32(run.tile_rows, run.rows.end - row));
+    for_piece_passes(plan, run.columns.begin, run.columns.end, [&](uint32_t first_tile, uint32_t n_tiles) {
+      PLOW_UNROLL_BY(1)
+      for (uint32_t chunk = plan.chunks.begin; chunk < plan.chunks.end && goes_on; chunk += plan.window)
+        goes_on = issue_window<B>(ring, slots, state, run, first_tile, n_tiles,
+                                  {chunk, min_u32(chunk + plan.window, plan.chunks.end)});
+    });
+  }
+  return goes_on;
 }
 
 // One step's packets; false when it was given up.
@@ -74,14 +87,16 @@ PLOW_DEVICE bool play_step(const Device& device, const ProgramTable& program, ui
     PLOW_UNROLL_BY(1)
     for (uint32_t i = 0; i < B::kLanes; ++i) {
       if (B::from_lane(has ? 1u : 0u, i) == 0) continue;
-      const TapeRun one{reinterpret_cast<const unsigned char*>(B::from_lane(reinterpret_cast<uint64_t>(run.matrix), i)),
-                        reinterpret_cast<const unsigned char*>(B::from_lane(reinterpret_cast<uint64_t>(run.up), i)),
-                        B::from_lane(run.row_tiles, i),
-                        B::from_lane(run.chunk_bytes, i),
-                        {B::from_lane(run.chunks.begin, i), B::from_lane(run.chunks.end, i)},
-                        {B::from_lane(run.columns.begin, i), B::from_lane(run.columns.end, i)},
-                        B::from_lane(run.times, i),
-                        B::from_lane(run.gated ? 1u : 0u, i) != 0};
+      const TapeRun one{
+          reinterpret_cast<const unsigned char*>(B::from_lane(reinterpret_cast<uint64_t>(run.matrix), i)),
+          reinterpret_cast<const unsigned char*>(B::from_lane(reinterpret_cast<uint64_t>(run.up), i)),
+          B::from_lane(run.row_tiles, i),
+          B::from_lane(run.chunk_atoms, i),
+          {B::from_lane(run.chunks.begin, i), B::from_lane(run.chunks.end, i)},
+          {B::from_lane(run.columns.begin, i), B::from_lane(run.columns.end, i)},
+          {B::from_lane(run.rows.begin, i), B::from_lane(run.rows.end, i)},
+          B::from_lane(run.tile_rows, i),
+          B::from_lane(run.rows_apart, i)};
       uint32_t goes_on = 1;
       if (lane == 0) goes_on = issue_run<B>(ring, slots, state, one) ? 1 : 0;
       if (B::from_lane(goes_on, 0) == 0) return false;
@@ -100,7 +115,7 @@ PLOW_DEVICE void start_over(RingOf<B>& ring, TapeState& state) {
     B::drop_barrier(&ring.full[slot]);
     B::drop_barrier(&ring.empty[slot]);
   }
-  make_ring<B>(ring, B::n_threads() / B::kLanes);
+  make_ring<B>(ring);
   B::set_team_word(&ring.given_up, 0);
 }
 

@@ -12,11 +12,10 @@
 #include "ops/gather_rows/team_body.h"
 #include "ops/glu/team_body.h"
 #include "ops/kv_append/team_body.h"
-#include "ops/linear/product_team_body.h"
 #include "ops/norm_add/team_body.h"
 #include "ops/norm_rope/team_body.h"
 #include "ops/norm_rope_kv_append/team_body.h"
-#include "ops/products.h"
+#include "ops/product_team_body.h"
 #include "ops/rms_norm/team_body.h"
 #include "ops/rope/team_body.h"
 #include "ops/rope_kv_append/team_body.h"
@@ -39,9 +38,7 @@ struct TeamBodies {
     return text##_team_body<B>(ctx, packet, row_tile);
 #include "ops/team_bodies.def"
       default:
-        Product product{};
-        if (!product_of(packet, ctx.program->tensors, product)) return B::trap();
-        product_team_body<B>(ctx, packet, row_tile, product);
+        product_team_body<B>(ctx, packet, row_tile);
     }
   }
 };

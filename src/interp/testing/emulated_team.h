@@ -297,28 +297,37 @@ struct EmulatedMatrixTeam : EmulatedTeam<64> {
 struct EmulatedWarpTeam : EmulatedTeam<32> {
   static constexpr uint32_t kWaves = 3;
 
-  static void multiply_add(const uint32_t (&a)[2][4], const uint32_t (&b)[4], float (&c)[4]) {
+  static void multiply_add(const uint32_t (&a)[4], uint32_t b0, uint32_t b1, float (&c)[4]) {
     auto& fragments = gpu().team().fragments;
     const uint32_t me = thread() % kLanes, first = thread() - me;
-    std::copy_n(a[0], 4, fragments[thread()].begin());
-    std::copy_n(a[1], 4, fragments[thread()].begin() + 4);
-    std::copy_n(b, 4, fragments[thread()].begin() + 8);
+    std::copy_n(a, 4, fragments[thread()].begin());
+    fragments[thread()][4] = b0;
+    fragments[thread()][5] = b1;
     settle_wave();
-    // Column k of row `row` of the lower or upper half of A, or row k of column `row` of B (2).
-    const auto value = [&](uint32_t matrix, uint32_t row, uint32_t k) {
-      const uint32_t word = fragments[first + 4 * row + k / 8][4 * matrix + k % 8 / 2];
+    const auto half = [](uint32_t word, uint32_t k) {
       return dev::bits_to<float>(k % 2 == 0 ? word << 16 : word & 0xffff0000u);
     };
-    for (uint32_t i = 0; i < 4; ++i)
-      for (uint32_t k = 0; k < 32; ++k)
-        c[i] = std::fma(value(i / 2, me / 4, k), value(2, me % 4 * 2 + i % 2, k), c[i]);
+    for (uint32_t i = 0; i < 4; ++i) {
+      const uint32_t row = me / 4 + 8 * (i / 2), column = me % 4 * 2 + i % 2;
+      for (uint32_t k = 0; k < 16; ++k) {
+        const auto& of_a = fragments[first + 4 * (row % 8) + k / 4];
+        const auto& of_b = fragments[first + 4 * column + k / 4];
+        c[i] = std::fma(half(of_a[row / 8 + k % 4 / 2 * 2], k), half(of_b[4 + k % 4 / 2], k), c[i]);
+      }
+    }
     settle_wave();
+  }
+  using TeamAddress = const unsigned char*;
+  static TeamAddress team_address(const void* p) { return static_cast<TeamAddress>(p); }
+  template <uint32_t kOffset>
+  static void load_team(TeamAddress from, uint32_t (&to)[4]) {
+    std::memcpy(to, from + kOffset, sizeof(to));
   }
 };
 
 // The same with a tape. A piece comes some time after it was asked for; until then its place holds garbage.
 struct EmulatedTapeTeam : EmulatedWarpTeam {
-  static constexpr uint32_t kTapeSlots = 8;
+  static constexpr uint32_t kTapeSlots = kWaves;
   struct Barrier {
     uint32_t arrivals, to_come, phase;
     const unsigned char* from;  // of a piece that is on its way

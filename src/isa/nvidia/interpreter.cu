@@ -20,7 +20,7 @@ __device__ inline void work(const Resident& resident, unsigned char* shared) {
     static_assert(geometry::kTeamBytes + kTapeSlots * dev::kPieceBytes + sizeof(ring) <= geometry::kSharedBytes);
     if (threadIdx.x == 0) {
       ring.order = ring.sent = ring.taken = ring.given_up = 0;
-      dev::make_ring<Team>(ring, geometry::kThreads / geometry::kLanes);
+      dev::make_ring<Team>(ring);
     }
     __syncthreads();
     if (threadIdx.x >= geometry::kThreads) return dev::play_tape<Team>(resident, blockIdx.x, ring, slots);

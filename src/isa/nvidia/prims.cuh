@@ -103,16 +103,27 @@ struct Block {
   }
   static __device__ void trap() { __trap(); }
 
-  // Two steps of 16 x 8 x 16 with the columns of A and the rows of B in another order, the same for both: each
-  // lane's eight columns as the instruction wants them.
-  static __device__ void multiply_add(const uint32_t (&a)[2][4], const uint32_t (&b)[4], float (&c)[4]) {
-#pragma unroll
-    for (int step = 0; step < 4; step += 2)
-      asm volatile(
-          "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-          "{%0, %1, %2, %3};"
-          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-          : "r"(a[0][step]), "r"(a[1][step]), "r"(a[0][step + 1]), "r"(a[1][step + 1]), "r"(b[step]), "r"(b[step + 1]));
+  // The columns of A and the rows of B in another order than the instruction's, the same for both: a lane's four are
+  // neighbours.
+  static __device__ void multiply_add(const uint32_t (&a)[4], uint32_t b0, uint32_t b1, float (&c)[4]) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+
+  // Of the team's memory: addresses of 32 bits, and offsets that are part of the instruction.
+  using TeamAddress = uint32_t;
+  static __device__ TeamAddress team_address(const void* p) {
+    return static_cast<TeamAddress>(__cvta_generic_to_shared(p));
+  }
+  template <uint32_t kOffset>
+  static __device__ void load_team(TeamAddress from, uint32_t (&to)[4]) {
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4 + %5];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(from), "n"(kOffset)
+                 : "memory");
   }
 
   template <uint32_t kBytes>

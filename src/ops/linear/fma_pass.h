@@ -37,7 +37,7 @@ PLOW_DEVICE void fma_part(const ProductRows& rows, const ProductPass& pass, uint
   for (uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
     const unsigned char* atoms = slot_chunk(rows, pass, slot, chunk);
     PLOW_UNROLL_BY(1)
-    for (uint32_t atom = part; atom < rows.shape.chunk_atoms; atom += parts_of<B>()) {
+    for (uint32_t atom = part; atom < rows.shape.chunk_atoms; atom += kParts) {
       PLOW_UNROLL_BY(1)
       for (uint32_t eight = quarter; eight < kAtomColumns / 8; eight += 4) {
         WeightUnit units[kUnits];
@@ -71,18 +71,18 @@ PLOW_DEVICE_BODY void fma_pass(const ProductRows& rows, const ProductPass& pass,
   static_assert(B::kLanes % 32 == 0, "thirty-two lanes take a part");
   // A wave goes round as long as its first 32 lanes have work; the others repeat the last piece then.
   constexpr uint32_t kPerWave = B::kLanes / 32;
-  const uint32_t pieces = pass.n_slots() * parts_of<B>();
+  const uint32_t pieces = pass.n_slots() * kParts;
   PLOW_UNROLL_BY(1)
   for (uint32_t i = wave<B>() * kPerWave; i < pieces; i += n_waves<B>() * kPerWave) {
-    const uint32_t piece = min_u32(i + lane<B>() / 32, pieces - 1), slot = piece / parts_of<B>(),
-                   part = piece % parts_of<B>(), output = B::thread() % 32 / 4;
+    const uint32_t piece = min_u32(i + lane<B>() / 32, pieces - 1), slot = piece / kParts,
+                   part = piece % kParts, output = B::thread() % 32 / 4;
     float sum[R], square[R];
     fma_part<B, W, R>(rows, pass, slot, part, sum, square);
     if (B::thread() % 4 != 0) continue;
     PLOW_UNROLL
     for (int r = 0; r < R; ++r) {
       const uint32_t row = part * kPartRows + static_cast<uint32_t>(r);
-      parts[slot * slot_floats<B>() + row * kAtomRows + output] = sum[r];
+      parts[slot * kSlotFloats + row * kAtomRows + output] = sum[r];
       if (squares != nullptr && slot == 0 && output == 0) squares[row] = square[r];
     }
   }

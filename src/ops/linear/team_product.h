@@ -3,8 +3,7 @@
 // A packet's columns are taken in passes of up to eight slots, each a tile of 8 outputs of a matrix (of a gated
 // product, four tiles of either). A row's columns are cut into n parts: of every chunk, part p has atoms
 // p, p + n, ... . The parts of a pass are made one by one, in ascending order of columns, and added in order:
-// an output's bits do not depend on how many rows share the step, nor on the packet. Parts stay apart until
-// then: of `leaves` rows for each row of activations, which are added up from the last one on.
+// an output's bits do not depend on how many rows share the step, nor on the packet.
 //
 // A norm before the product is applied to the columns by its gain, and to the sum by the root of the mean
 // square, which is the same number for all columns.
@@ -19,32 +18,17 @@
 namespace plow::dev {
 
 constexpr uint32_t kPassSlots = 8;
-constexpr uint32_t kMostParts = 8;
-template <class B>
-constexpr uint32_t parts_of() {
-  if constexpr (HasWarpUnit<B>) {
-    static_assert(B::kWaves <= kMostParts);
-    return B::kWaves;
-  } else {
-    return kMostParts;
-  }
-}
+constexpr uint32_t kParts = 8;
 // Rows of parts that a slot has room for, and rows of activations that share a pass.
 constexpr uint32_t kPartRows = 16;
 // Floats of a slot's parts: [part][row][output]; eight more, so that equal places of neighbouring slots lie in
 // different banks.
-template <class B>
-constexpr uint32_t slot_floats() {
-  return parts_of<B>() * kPartRows * kAtomRows + kAtomRows;
-}
+constexpr uint32_t kSlotFloats = kParts * kPartRows * kAtomRows + kAtomRows;
 // Floats of the squares of the activations: [part][row].
-constexpr uint32_t kSquareFloats = kMostParts * kPartRows;
+constexpr uint32_t kSquareFloats = kParts * kPartRows;
 
-// Floats of the team's memory that all ways need: squares and parts.
-template <class B>
-constexpr uint32_t pass_floats() {
-  return kSquareFloats + kPassSlots * slot_floats<B>();
-}
+// Floats of the team's memory that a pass needs: squares and parts.
+constexpr uint32_t kPassFloats = kSquareFloats + kPassSlots * kSlotFloats;
 
 struct alignas(16) WeightUnit {
   uint32_t words[kAtomUnitBytes / 4];
@@ -101,11 +85,10 @@ struct alignas(16) FourFloats {
   float value[4];
 };
 
-// The gain of a column, of whatever type. Not inlined: where it is stored as floats nobody calls it, and the
-// code of a pass should stay in the instruction cache.
+// The gain of a column, of whatever type. Not inlined: where it is stored as floats nobody calls it.
 template <class B>
-PLOW_DEVICE_BODY float gain_of(const ProductRows& rows, uint32_t column) {
-  return column < rows.product->k.end ? tape_value(*rows.ctx, *rows.product->gain, column) : 0.0f;
+PLOW_DEVICE_BODY float gain_of(const BodyContext& ctx, const TensorEntry& gain, uint32_t column) {
+  return tape_value(ctx, gain, column);
 }
 PLOW_DEVICE bool has_float_gain(const Product& product) {
   return product.gain != nullptr && product.gain->dtype == DType::kF32;
@@ -145,23 +128,19 @@ PLOW_DEVICE void load_activations(const ProductRows& rows, const float* x, const
     load_floats(gain, gains);
   } else {
     PLOW_UNROLL
-    for (uint32_t i = 0; i < 8; ++i) gains[i] = gain_of<B>(rows, column + i);
+    for (uint32_t i = 0; i < 8; ++i) gains[i] = column + i < k.end ? gain_of<B>(*rows.ctx, *product.gain, column + i) : 0.0f;
   }
   PLOW_UNROLL
   for (uint32_t i = 0; i < 8; ++i) out[i] = B::mul(out[i], B::add(gains[i], product.offset));
 }
 
-// The sum of the parts of an output: of `leaves` rows of parts for each row of activations.
+// The sum of the parts of an output.
 template <class B>
-PLOW_DEVICE float sum_of_parts(const float* parts, uint32_t slot, uint32_t row, uint32_t output, uint32_t leaves) {
+PLOW_DEVICE float sum_of_parts(const float* parts, uint32_t slot, uint32_t row, uint32_t output) {
+  const float* first = parts + slot * kSlotFloats + row * kAtomRows + output;
   float total = 0;
   PLOW_UNROLL_BY(1)
-  for (uint32_t part = 0; part < parts_of<B>(); ++part) {
-    const float* leaf = parts + slot * slot_floats<B>() + (part * kPartRows + row * leaves) * kAtomRows + output;
-    float sum = leaf[(leaves - 1) * kAtomRows];
-    if (leaves == 3) sum = B::add(leaf[0], B::add(leaf[kAtomRows], sum));
-    total = B::add(total, sum);
-  }
+  for (uint32_t part = 0; part < kParts; ++part) total = B::add(total, first[part * kPartRows * kAtomRows]);
   return total;
 }
 
@@ -170,36 +149,42 @@ PLOW_DEVICE_BODY float gated(GluActivation activation, float gate, float up) {
   return B::mul(activated<B>(activation, gate), up);
 }
 
-// Sums of a pass become outputs. `leaves`: 1 or 3.
+// A sum becomes an output; `up`: that of the gated matrix, `square`: the sum of the squares of the norm's row.
 template <class B>
-PLOW_DEVICE void finish_pass(const ProductRows& rows, const ProductPass& pass, uint32_t end,
-                             const float* squares, const float* parts, uint32_t leaves) {
+PLOW_DEVICE void store_output(const BodyContext& ctx, const Product& product, uint32_t row, uint32_t column, float sum,
+                              float up, float square) {
+  if (product.gain != nullptr) {
+    const float mean = B::div(square, static_cast<float>(product.k.end - product.k.begin));
+    const float factor = B::div(1.0f, B::sqrt(B::add(mean, product.eps)));
+    sum = B::mul(sum, factor);
+    up = B::mul(up, factor);
+  }
+  if (product.up != nullptr) sum = gated<B>(product.activation, sum, up);
+  if (product.bias != nullptr) sum = B::add(sum, tape_value(ctx, *product.bias, column));
+  if (product.added != nullptr) sum = B::add(arena_row(ctx, *product.added, row)[column], sum);
+  arena_row(ctx, *product.out, row)[column] = sum;
+}
+
+// Sums of a pass become outputs.
+template <class B>
+PLOW_DEVICE void finish_pass(const ProductRows& rows, const ProductPass& pass, uint32_t end, const float* squares,
+                             const float* parts) {
   const Product& product = *rows.product;
   const uint32_t width = pass.n * kAtomRows;
   PLOW_UNROLL_BY(1)
   for (uint32_t i = B::thread(); i < width * rows.n; i += B::n_threads()) {
     const uint32_t row = rows.n == 1 ? 0 : i / width, in_row = i - row * width;
-    const uint32_t slot = in_row / kAtomRows, output = i % kAtomRows;
-    const uint32_t column = (pass.first + slot) * kAtomRows + output;
+    const uint32_t slot = in_row / kAtomRows, output = in_row % kAtomRows;
+    const uint32_t column = pass.first * kAtomRows + in_row;
     if (column >= end) continue;
-    float factor = 1;
+    float square = 0, up = 0;
     if (product.gain != nullptr) {
-      float square = 0;
       PLOW_UNROLL_BY(1)
-      for (uint32_t part = 0; part < parts_of<B>(); ++part)
-        square = B::add(square, squares[part * kPartRows + row]);
-      const float mean = B::div(square, static_cast<float>(product.k.end - product.k.begin));
-      factor = B::div(1.0f, B::sqrt(B::add(mean, product.eps)));
+      for (uint32_t part = 0; part < kParts; ++part) square = B::add(square, squares[part * kPartRows + row]);
     }
-    float value = B::mul(sum_of_parts<B>(parts, slot, row, output, leaves), factor);
-    if (product.up != nullptr) {
-      const float up = B::mul(sum_of_parts<B>(parts, pass.n + slot, row, output, leaves), factor);
-      value = gated<B>(product.activation, value, up);
-    }
-    if (product.bias != nullptr) value = B::add(value, tape_value(*rows.ctx, *product.bias, column));
-    if (product.added != nullptr)
-      value = B::add(arena_row(*rows.ctx, *product.added, rows.first + row)[column], value);
-    arena_row(*rows.ctx, *product.out, rows.first + row)[column] = value;
+    if (product.up != nullptr) up = sum_of_parts<B>(parts, pass.n + slot, row, output);
+    const float sum = sum_of_parts<B>(parts, slot, row, output);
+    store_output<B>(*rows.ctx, product, rows.first + row, column, sum, up, square);
   }
 }
 

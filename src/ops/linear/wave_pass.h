@@ -26,7 +26,7 @@ PLOW_DEVICE void wave_part(const ProductRows& rows, const ProductPass& pass, uin
   for (uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
     const unsigned char* atoms = slot_chunk(rows, pass, slot, chunk);
     PLOW_UNROLL_BY(1)
-    for (uint32_t atom = part; atom < rows.shape.chunk_atoms; atom += parts_of<B>()) {
+    for (uint32_t atom = part; atom < rows.shape.chunk_atoms; atom += kParts) {
       PLOW_UNROLL
       for (uint32_t half = 0; half < 2; ++half) {
         const uint32_t unit_of_row = half * 4 + quarter;
@@ -53,16 +53,16 @@ template <class B>
 PLOW_DEVICE void wave_pass(const ProductRows& rows, const ProductPass& pass, float* squares, float* parts) {
   static_assert(B::kLanes == 64);
   const uint32_t in_pair = lane<B>() % kPartRows, quarter = lane<B>() / kPartRows;
-  const uint32_t pieces = ceil_div(pass.n_slots(), 2) * parts_of<B>();
+  const uint32_t pieces = ceil_div(pass.n_slots(), 2) * kParts;
   PLOW_UNROLL_BY(1)
   for (uint32_t i = wave<B>(); i < pieces; i += n_waves<B>()) {
-    const uint32_t part = i % parts_of<B>(), first = i / parts_of<B>() * 2;
+    const uint32_t part = i % kParts, first = i / kParts * 2;
     float sum[4], square;
     wave_part<B>(rows, pass, first, part, sum, square);
     PLOW_UNROLL
     for (uint32_t j = 0; j < 4; ++j) {
       const uint32_t output = 4 * quarter + j, slot = first + output / kAtomRows;
-      parts[slot * slot_floats<B>() + (part * kPartRows + in_pair) * kAtomRows + output % kAtomRows] = sum[j];
+      parts[slot * kSlotFloats + (part * kPartRows + in_pair) * kAtomRows + output % kAtomRows] = sum[j];
     }
     if (squares != nullptr && first == 0 && quarter == 0) squares[part * kPartRows + in_pair] = square;
   }

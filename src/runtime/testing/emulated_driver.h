@@ -87,7 +87,7 @@ class EmulatedDriver final : public GpuDriver {
       auto& ring = *reinterpret_cast<dev::RingOf<Team>*>(slots + Team::kTapeSlots * dev::kPieceBytes);
       if (Team::thread() == 0) {
         ring = {};
-        dev::make_ring<Team>(ring, Team::kWaves);
+        dev::make_ring<Team>(ring);
       }
       gpu.meet(gpu.team().everyone);
       if (Team::thread() >= Team::n_threads()) return dev::play_tape<Team>(resident, worker, ring, slots);
