@@ -74,7 +74,6 @@ struct TapePlace {
   void* ring = nullptr;            // TapeRing; null: there is none
   unsigned char* slots = nullptr;  // of its pieces
   uint32_t n_pieces = 0;           // that the team has done with
-  bool plays = false;              // in the program of this step
 };
 
 // One worker's own.

@@ -175,7 +175,7 @@ PLOW_DEVICE bool run_each_step(Worker& worker) {
 template <class I, class Bodies>
 PLOW_DEVICE bool run_steps(Worker& worker) {
   static_assert(IsWorker<I>);
-  if constexpr (HasTape<I>) begin_tape<I>(worker.tape, *worker.device->step);
+  if constexpr (HasTape<I>) begin_tape<I>(worker.tape);
   const bool done = run_each_step<I, Bodies>(worker);
   if constexpr (HasTape<I>) {
     if (!done) give_up_tape<I>(worker.tape);

@@ -43,12 +43,6 @@ concept HasTape = requires(typename B::Barrier* barrier, unsigned char* to, cons
   B::from_lane(n, n);                   // -> uint32_t: of another lane; every lane of the warp calls
 };
 
-// Steps of few rows play the tape: those whose rows pass the weights together, once.
-constexpr uint32_t kTapeRows = 4;
-PLOW_DEVICE bool plays_tape(const StepDescriptor& step) {
-  return step.n_rows <= kTapeRows && step.n_samples <= kTapeRows;
-}
-
 template <class B>
 using RingOf = TapeRing<typename B::Barrier, B::kTapeSlots>;
 
@@ -100,15 +94,13 @@ PLOW_DEVICE void order_tape(TapePlace& place, TapeOrder order) {
   while (order == kStartOver && B::team_word(&ring->given_up) != 0) B::pause();
 }
 
-// The team: the steps of a call begin, which may play the tape; they were given up.
+// The team: the steps of a call begin; they were given up.
 template <class B>
-PLOW_DEVICE void begin_tape(TapePlace& place, const StepDescriptor& step) {
-  place.plays = plays_tape(step);
-  if (place.plays && B::thread() == 0) order_tape<B>(place, kPlaySteps);
+PLOW_DEVICE void begin_tape(TapePlace& place) {
+  if (B::thread() == 0) order_tape<B>(place, kPlaySteps);
 }
 template <class B>
 PLOW_DEVICE void give_up_tape(TapePlace& place) {
-  if (!place.plays) return;
   if (B::thread() == 0) order_tape<B>(place, kStartOver);
   place.n_pieces = 0;
   B::settle();

@@ -133,13 +133,15 @@ struct alignas(4 * sizeof(T)) QuadOf {
 using Quad = QuadOf<float>;
 
 // n elements from `from` on, 1 to 4; the others are 0 and are not read. REQUIRES that `from` is aligned to
-// QuadOf<T> where n is 4.
+// QuadOf<T> where n is 4. Unrolled: an array whose index is not known lies in the threads' local memory.
 template <class T>
 PLOW_DEVICE QuadOf<T> load_four(const T* from, uint32_t n) {
   if (n == 4) return *reinterpret_cast<const QuadOf<T>*>(from);
   QuadOf<T> four{};
-  PLOW_UNROLL_BY(1)
-  for (uint32_t i = 0; i < n; ++i) four.value[i] = from[i];
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (i < n) four.value[i] = from[i];
+  }
   return four;
 }
 
@@ -149,8 +151,10 @@ PLOW_DEVICE void store_four(T* to, const QuadOf<T>& four, uint32_t n) {
     *reinterpret_cast<QuadOf<T>*>(to) = four;
     return;
   }
-  PLOW_UNROLL_BY(1)
-  for (uint32_t i = 0; i < n; ++i) to[i] = four.value[i];
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (i < n) to[i] = four.value[i];
+  }
 }
 
 // f of each of the four, and of each with its neighbour in `b`. What is loaded is turned into floats here and
@@ -192,7 +196,7 @@ PLOW_DEVICE void each_piece(uint32_t n_runs, uint32_t width, const Load& load, c
   const uint32_t runs_further = one ? 0 : threads / width, pieces_further = threads - runs_further * width;
   PLOW_UNROLL_BY(1)
   for (uint32_t i = B::thread(); i < n; i += kAtOnce * threads) {
-    decltype(load(0u, 0u)) loaded[kAtOnce];
+    decltype(load(0u, 0u)) loaded[kAtOnce] = {};
     uint32_t runs[kAtOnce], pieces[kAtOnce];
     PLOW_UNROLL
     for (uint32_t j = 0; j < kAtOnce; ++j) {

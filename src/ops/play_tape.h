@@ -55,22 +55,33 @@ PLOW_DEVICE bool issue_window(RingOf<B>& ring, unsigned char* slots, TapeState& 
   return true;
 }
 
-// In the order in which multiply_rows takes them; false when the step was given up.
+// Those of a few rows.
+template <class B>
+PLOW_DEVICE bool issue_rows(RingOf<B>& ring, unsigned char* slots, TapeState& state, const TapeRun& run,
+                            uint32_t n_rows) {
+  bool goes_on = true;
+  const PiecePlan plan = piece_plan(run.chunks, run.chunk_atoms, run.up != nullptr, n_rows);
+  for_piece_passes(plan, run.columns.begin, run.columns.end, [&](uint32_t first_tile, uint32_t n_tiles) {
+    PLOW_UNROLL_BY(1)
+    for (uint32_t chunk = plan.chunks.begin; chunk < plan.chunks.end && goes_on; chunk += plan.window)
+      goes_on = issue_window<B>(ring, slots, state, run, first_tile, n_tiles,
+                                {chunk, min_u32(chunk + plan.window, plan.chunks.end)});
+  });
+  return goes_on;
+}
+
+// In the order in which piece_team_body takes them; false when the step was given up.
 template <class B>
 PLOW_DEVICE bool issue_run(RingOf<B>& ring, unsigned char* slots, TapeState& state, const TapeRun run) {
-  bool goes_on = true;
   PLOW_UNROLL_BY(1)
-  for (uint32_t row = run.rows.begin; row < run.rows.end; row += run.rows_apart) {
-    const PiecePlan plan = piece_plan(run.chunks, run.chunk_atoms, run.up != nullptr,
-                                      min_u32(run.tile_rows, run.rows.end - row));
-    for_piece_passes(plan, run.columns.begin, run.columns.end, [&](uint32_t first_tile, uint32_t n_tiles) {
-      PLOW_UNROLL_BY(1)
-      for (uint32_t chunk = plan.chunks.begin; chunk < plan.chunks.end && goes_on; chunk += plan.window)
-        goes_on = issue_window<B>(ring, slots, state, run, first_tile, n_tiles,
-                                  {chunk, min_u32(chunk + plan.window, plan.chunks.end)});
-    });
+  for (uint32_t tile = run.rows.begin; tile < run.rows.end; tile += run.rows_apart) {
+    const uint32_t end = min_u32(tile + run.tile_rows, run.rows.end);
+    PLOW_UNROLL_BY(1)
+    for (uint32_t row = tile; row < end; row += kPieceRows) {
+      if (!issue_rows<B>(ring, slots, state, run, min_u32(kPieceRows, end - row))) return false;
+    }
   }
-  return goes_on;
+  return true;
 }
 
 // One step's packets; false when it was given up.

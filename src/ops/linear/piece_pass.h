@@ -138,24 +138,23 @@ PLOW_DEVICE void load_unit(const BodyContext& ctx, const PieceWork& work, Range 
   on_way.unit = chunk * plan.units + in_chunk;
   on_way.segment = (window.begin - plan.chunks.begin) * segments + in_row;
   on_way.exists = in_chunk < plan.units;
-  PLOW_UNROLL
-  for (uint32_t j = 0; j < 8; ++j) on_way.x[j] = 0;
-  if constexpr (kHasGain) {
+  const Range k = product.k;
+  const float* x = arena_row(ctx, *product.x, work.first_row + row) + column;
+  const bool whole = on_way.exists && column >= k.begin && column + 8 <= k.end;
+  if (whole) {
+    load_floats(x, on_way.x);
+  } else {
     PLOW_UNROLL
-    for (uint32_t j = 0; j < 8; ++j) on_way.gain[j] = 0;
+    for (uint32_t j = 0; j < 8; ++j)
+      on_way.x[j] = on_way.exists && column + j >= k.begin && column + j < k.end ? x[j] : 0.0f;
   }
-  if (!on_way.exists || column >= product.k.end) return;
-  load_floats(arena_row(ctx, *product.x, work.first_row + row) + column, on_way.x);
-  PLOW_UNROLL
-  for (uint32_t j = 0; j < 8; ++j)
-    on_way.x[j] = column + j >= product.k.begin && column + j < product.k.end ? on_way.x[j] : 0.0f;
   if constexpr (kHasGain) {
-    if (product.gain->dtype == DType::kF32 && column + 8 <= product.k.end) {
+    if (whole && product.gain->dtype == DType::kF32) {
       load_floats(tape_data<float>(ctx, *product.gain) + column, on_way.gain);
     } else {
       PLOW_UNROLL
       for (uint32_t j = 0; j < 8; ++j)
-        on_way.gain[j] = column + j < product.k.end ? gain_of<B>(ctx, *product.gain, column + j) : 0.0f;
+        on_way.gain[j] = on_way.exists && column + j < k.end ? gain_of<B>(ctx, *product.gain, column + j) : 0.0f;
     }
   }
 }
@@ -187,7 +186,7 @@ PLOW_DEVICE void store_unit(const PieceWork& work, UnitOnWay<kHasGain>& on_way, 
 // A of the window, for rows that go through a norm or not.
 template <class B, bool kHasGain>
 PLOW_DEVICE void split_units(const BodyContext& ctx, const PieceWork& work, Range window, PieceMemory& memory) {
-  constexpr uint32_t kAtOnce = kHasGain ? 2 : 6;  // units of a lane on their way
+  constexpr uint32_t kAtOnce = kHasGain ? 2 : 3;  // units of a lane on their way
   const uint32_t n = work.n_rows * (window.end - window.begin) * chunk_segments(work.plan);
   PLOW_UNROLL_BY(1)
   for (uint32_t base = wave<B>(); base < n; base += kAtOnce * B::kWaves) {
@@ -409,14 +408,17 @@ PLOW_DEVICE void multiply_rows(const BodyContext& ctx, const Packet& packet, con
 template <class B>
 PLOW_DEVICE_BODY void piece_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   const Range rows = packet_rows(ctx, packet, row_tile);
-  if constexpr (HasTape<B>) {
-    if (ctx.tape->plays && has_one_range(packet))
-      return multiply_rows<B, true>(ctx, packet, piece_work(ctx, packet, rows.begin, rows.end - rows.begin));
-  }
   PLOW_UNROLL_BY(1)
   for (uint32_t row = rows.begin; row < rows.end; row += kPieceRows) {
     if (row > rows.begin) B::settle();
-    multiply_rows<B, false>(ctx, packet, piece_work(ctx, packet, row, min_u32(kPieceRows, rows.end - row)));
+    const PieceWork work = piece_work(ctx, packet, row, min_u32(kPieceRows, rows.end - row));
+    if constexpr (HasTape<B>) {
+      if (has_one_range(packet)) {
+        multiply_rows<B, true>(ctx, packet, work);
+        continue;
+      }
+    }
+    multiply_rows<B, false>(ctx, packet, work);
   }
 }
 

@@ -9,9 +9,9 @@ namespace plow::dev {
 // Columns from which the team shares a group: below, its barriers cost more than the loads that they save.
 constexpr uint32_t kTeamNormGroup = 1024;
 
-// Fours of a group that a thread holds in registers between its two looks at them: 8192 columns by 256
+// Fours of a group that a thread holds in registers between its two looks at them: 4096 columns by 224
 // threads. Of wider groups it loads them twice.
-constexpr uint32_t kHeldFours = 8;
+constexpr uint32_t kHeldFours = 5;
 
 // One group of `group` columns by the threads `first`, `first` + `stride`, ...; sum(part) adds their parts
 // up. `columns` of them are loaded at once: 4, or 1 where x is not aligned to fours. Hands sink(column, n,
