@@ -31,6 +31,8 @@ echo "==> A stream"
 curl -sSN "$url/v1/chat/completions" -d '{"messages": [{"role": "user", "content": "Count to five."}], "max_tokens": 24, "temperature": 0, "stream": true, "stream_options": {"include_usage": true}}'
 echo "==> The openai client"
 python3 tests/clients/openai_smoke.py "$url"
+echo "==> The anthropic client"
+python3 tests/clients/anthropic_smoke.py "$url"
 "$plowrt" ps --port "$port"
 
 if [[ ${1:-} != --once ]]; then

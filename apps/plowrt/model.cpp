@@ -84,6 +84,7 @@ Result<Model> load_model(const fs::path& path, const EngineOptions& options) {
   PLOW_TRY(std::string source, load_template_source(path / "chat_template.jinja"));
   PLOW_TRY(auto chat_template, compile_chat_template(path / "chat_template.jinja", source));
   PLOW_TRY(GenerationDefaults defaults, load_generation(path / "generation.json"));
+  defaults.sampling.n_ids = tokenizer.vocab_size();
   std::string name = model_names(engine.bundle(), path).served_name;
   return Model{std::move(name),          std::move(engine), std::move(tokenizer),
                std::move(chat_template), std::move(source), std::move(defaults)};

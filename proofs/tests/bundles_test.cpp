@@ -104,7 +104,6 @@ TEST(Bundles, OfTheTinyCheckpointsAreAccepted) {
       CompileOptions options;
       options.checkpoint = model;
       options.out = folder.path() / "bundle";
-      options.verifier = PLOW_VERIFY;
       options.n_workers = workers;
       options.max_context = 256;
       options.max_slots = 8;

@@ -38,6 +38,11 @@ struct PositionRange {
   uint32_t begin, end;
 };
 
+// All that a row at `position` attends to; `window` 0: from the first on, otherwise the last `window`.
+constexpr PositionRange positions_in_window(uint32_t position, uint32_t window) {
+  return {window != 0 && position + 1 > window ? position + 1 - window : 0, position + 1};
+}
+
 // Those of part `part`, of all that a row attends to; empty when begin >= end.
 constexpr PositionRange positions_of_part(PositionRange all, uint32_t part, uint32_t parts) {
   const uint32_t first = all.begin / kAttentionUnit;

@@ -20,11 +20,27 @@ struct Span {
 static_assert(sizeof(Span) == 16, "Span is part of the step's format");
 
 enum SamplingFlags : uint32_t {
-  kSampleGreedy = 1,  // the largest logit, ties to the smallest id; the rest of the parameters but penalties is not used
+  kSampleGreedy = 1,  // the largest logit, ties to the smallest id; of the parameters that follow, temperature, cuts and seed are not used
+  kSampleGiven = 2,   // the token is `given`: nothing is picked, only log-probabilities are told
 };
 
-// How one sampled row picks its token. The order is that of llama.cpp's and vLLM's common subset: penalties, then temperature, then
-// top-k, top-p and min-p on the resulting distribution, then one draw.
+struct TokenBias {
+  uint32_t token;
+  float bias;  // added to its logit
+};
+static_assert(sizeof(TokenBias) == 8, "TokenBias is part of the step's format");
+
+struct Sampled {
+  uint32_t token;
+  float logprob;  // of the token under softmax of the logits as the model gives them
+};
+static_assert(sizeof(Sampled) == 8, "Sampled is part of the step's format");
+
+constexpr uint32_t kMaxTop = 20;     // likeliest tokens that a row can tell: the bound of OpenAI's top_logprobs
+constexpr uint32_t kMaxBias = 1024;  // biased tokens of a row: OpenAI takes 300, vLLM 1024
+
+// How one sampled row picks its token. The order is that of llama.cpp's and vLLM's common subset: what is not allowed, biases,
+// penalties, then temperature, then top-k, top-p and min-p on the resulting distribution, then one draw.
 struct SamplingParams {
   uint32_t flags;
   float temperature;         // above 0
@@ -36,16 +52,16 @@ struct SamplingParams {
   float frequency_penalty;   // 0: off; subtracted for each time that a token was seen in the answer
   uint64_t seed;             // draws are Philox4x32-10(key = seed, counter = position of the token): the same whatever the batch
   const uint32_t* mask;      // [(vocab + 31) / 32] device-visible words: token t may be picked when bit t % 32 of word t / 32 is set; null: all may
+  const TokenBias* bias;     // [n_bias] device-visible, tokens ascending; read only when n_bias is above 0
+  Sampled* top;              // [K][n_top] device-visible: the likeliest tokens before all that this struct does, in order; written when n_top is above 0
   uint32_t prompt_tokens;    // how many of the history are the prompt's
+  uint32_t n_bias;           // at most kMaxBias
+  uint32_t n_top;            // at most kMaxTop and the vocabulary
+  uint32_t given;            // of kSampleGiven
+  uint32_t n_ids;            // 0: off; only tokens below are picked: the rows of a head beyond its tokenizer's ids mean nothing
   uint32_t reserved[3];
 };
-static_assert(sizeof(SamplingParams) == 64, "SamplingParams is part of the step's format");
-
-struct Sampled {
-  uint32_t token;
-  float logprob;  // of the token under softmax of the logits before penalties and temperature
-};
-static_assert(sizeof(Sampled) == 8, "Sampled is part of the step's format");
+static_assert(sizeof(SamplingParams) == 96, "SamplingParams is part of the step's format");
 
 // Columns of the step that a tensor table entry of Space::kStep can name.
 enum class StepColumn : uint32_t {

@@ -296,7 +296,7 @@ TEST(Plan, CountsEveryByteOfEveryPool) {
   EXPECT_EQ(plan.counters, 12u * 128u * 3u);
   EXPECT_EQ(plan.scratch, 8192u);
   EXPECT_EQ(plan.step,
-            sizeof(StepDescriptor) + 8 * (16 + 12) + 8 * (4 + 64) + 64 * 8 * 8 + 2 * 20 * 4 + 8 + 2 * 3 * 4);
+            sizeof(StepDescriptor) + 8 * (16 + 12) + 8 * (4 + 96) + 64 * 8 * 8 + 2 * 20 * 4 + 8 + 2 * 3 * 4);
 }
 
 // The definition, by looking at every step of every sequence.

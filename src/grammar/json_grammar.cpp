@@ -175,6 +175,63 @@ Expr JsonGrammar::string_other_than(std::vector<std::string> names) {
 
 Expr JsonGrammar::literal(const json::value& value) { return grammar_.literal(json_text(value)); }
 
+// From the end: what may follow the i-th item.
+Expr JsonGrammar::array_of(const std::vector<Expr>& first, Expr item, uint32_t least, uint32_t most) {
+  const auto n = static_cast<uint32_t>(first.size());
+  const auto minus = [](uint32_t a, uint32_t b) { return a > b ? a - b : 0; };
+  const Expr more = grammar_.sequence({comma(), item});
+  Expr rest = grammar_.repeat(more, minus(least, std::max(n, 1u)),
+                              most == Grammar::kNoLimit ? most : minus(most, std::max(n, 1u)));
+  if (n == 0) {
+    rest = most == 0 ? grammar_.empty() : grammar_.sequence({item, rest, blank()});
+    if (least == 0 && most > 0) rest = grammar_.optional(rest);
+  } else {
+    if (most <= n) rest = grammar_.empty();
+    rest = grammar_.sequence({rest, blank()});
+    for (uint32_t i = n; i-- > 0;) {
+      const Expr separator = i > 0 ? comma() : grammar_.empty();
+      if (i >= most) {
+        rest = i == 0 ? grammar_.empty() : blank();
+        continue;
+      }
+      rest = grammar_.sequence({separator, first[i], rest});
+      if (i >= least) rest = grammar_.choice({i > 0 ? blank() : grammar_.empty(), rest});
+    }
+  }
+  return grammar_.sequence({grammar_.literal("["), blank(), rest, grammar_.literal("]")});
+}
+
+Expr JsonGrammar::map_of(std::optional<Expr> pair, uint32_t least, uint32_t most) {
+  Expr inner = grammar_.empty();
+  if (pair && most > 0) {
+    const Expr more = grammar_.sequence({comma(), *pair});
+    const uint32_t more_most = most == Grammar::kNoLimit ? most : most - 1;
+    inner = grammar_.sequence({*pair, grammar_.repeat(more, least > 0 ? least - 1 : 0, more_most), blank()});
+    if (least == 0) inner = grammar_.optional(inner);
+  }
+  return grammar_.sequence({grammar_.literal("{"), blank(), inner, grammar_.literal("}")});
+}
+
+// From the end, two rules a member: what may follow when nothing (something) was written before it.
+Expr JsonGrammar::members_in_order(const std::vector<Member>& members, std::optional<Expr> other) {
+  Grammar& g = grammar_;
+  Expr first = blank(), later = blank();
+  if (other) {
+    const Expr more = g.repeat(g.sequence({comma(), *other}), 0, Grammar::kNoLimit);
+    later = g.sequence({more, blank()});
+    first = g.optional(g.sequence({*other, later}));
+  } else {
+    first = g.empty();
+  }
+  for (size_t i = members.size(); i-- > 0;) {
+    const Expr with_first = g.sequence({members[i].pair, later});
+    const Expr with_later = g.sequence({comma(), members[i].pair, later});
+    first = g.shared(members[i].required ? with_first : g.choice({with_first, first}));
+    later = g.shared(members[i].required ? with_later : g.choice({with_later, later}));
+  }
+  return g.sequence({g.literal("{"), blank(), first, g.literal("}")});
+}
+
 std::string json_text(const json::value& value) {
   if (value.is_double()) {
     const double number = value.get_double();

@@ -7,10 +7,12 @@
 
 #include <boost/json/value.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace plow {
 
@@ -33,6 +35,19 @@ class JsonGrammar {
   // A string, with quotes, that is none of `names` and has no escapes.
   Grammar::Expr string_other_than(std::vector<std::string> names);
   Grammar::Expr literal(const boost::json::value& value);
+
+  // An array that begins with the items of `first`, and then has `item` any number of times, from `least` to
+  // `most` items in all (Grammar::kNoLimit: no bound).
+  Grammar::Expr array_of(const std::vector<Grammar::Expr>& first, Grammar::Expr item, uint32_t least,
+                         uint32_t most);
+  // An object of members `pair`, from `least` to `most`; without a pair the empty object.
+  Grammar::Expr map_of(std::optional<Grammar::Expr> pair, uint32_t least, uint32_t most);
+  struct Member {
+    Grammar::Expr pair;  // key, colon and value
+    bool required;
+  };
+  // An object of these members in their order, then any number of `other` members, where there are such.
+  Grammar::Expr members_in_order(const std::vector<Member>& members, std::optional<Grammar::Expr> other);
 
  private:
   Grammar::Expr other_than(std::span<const std::string> names, size_t depth);

@@ -1,15 +1,13 @@
 #include "grammar/json_schema.h"
 
 #include "grammar/json_grammar.h"
-#include "grammar/number_range.h"
-#include "grammar/regex.h"
+#include "grammar/schema_scalars.h"
 #include "grammar/schema_values.h"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,23 +25,6 @@ using Names = SchemaNames;
 const Names kAnnotations = {"$schema",     "$id",        "$comment",    "$anchor",  "$defs",
                             "definitions", "title",      "description", "default",  "examples",
                             "example",     "deprecated", "readOnly",    "writeOnly"};
-
-// RFC 3339 and RFC 4122; of February the 29th is left out, which not every year has.
-constexpr const char* kDate =
-    "\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|02-(?:0[1-9]|"
-    "1\\d|2["
-    "0-8]))";
-constexpr const char* kTime =
-    "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,6})?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)";
-const std::map<std::string, std::string, std::less<>> kFormats = {
-    {"date", kDate},
-    {"time", kTime},
-    {"date-time", fmt::format("{}T{}", kDate, kTime)},
-    {"uuid", "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"},
-    {"ipv4", "(?:(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)\\.){3}(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"},
-    {"email",
-     "[A-Za-z0-9_+-]{1,32}(?:\\.[A-Za-z0-9_+-]{1,16}){0,3}@[a-z0-9]{1,32}(?:\\.[a-z0-9]{1,16}){1,3}"},
-};
 
 class SchemaCompiler {
  public:
@@ -69,12 +50,9 @@ class SchemaCompiler {
     std::string path;
   };
 
-  static Error wrong(const std::string& path, const std::string& what) {
-    return input_error(fmt::format("The schema at \"{}\": {}", path.empty() ? "/" : path, what));
-  }
-  Error unsupported(const std::string& path, std::string_view keyword, const std::string& why = "") const {
-    return wrong(path,
-                 fmt::format("{} is not supported{}. With \"strict\": false it is ignored.", keyword, why));
+  static Error wrong(const std::string& path, const std::string& what) { return schema_error(path, what); }
+  static Error unsupported(const std::string& path, std::string_view keyword, const std::string& why = "") {
+    return schema_unsupported(path, keyword, why);
   }
 
   Result<Expr> schema(const json::value& value, const std::string& path, int depth) {
@@ -123,8 +101,9 @@ class SchemaCompiler {
                        int depth) {
     if (type == "object") return object_of(object, path, depth);
     if (type == "array") return array_of(object, path, depth);
-    if (type == "string") return string_of(object, path);
-    if (type == "number" || type == "integer") return number_of(object, type == "integer", path);
+    if (type == "string") return string_schema(grammar_, json_, object, options_.strict, path);
+    if (type == "number" || type == "integer")
+      return number_schema(grammar_, json_, object, type == "integer", path);
     if (type == "boolean") return grammar_.choice({grammar_.literal("true"), grammar_.literal("false")});
     return grammar_.literal("null");
   }
@@ -231,85 +210,10 @@ class SchemaCompiler {
     return grammar_.choice(choices);
   }
 
-  // ---- scalars
-
-  // A count of a keyword. Errors: not a whole number from 0 on.
-  Result<uint32_t> count(const json::object& object, const char* name, uint32_t fallback,
-                         const std::string& path) const {
-    const json::value* value = object.if_contains(name);
-    if (value == nullptr) return fallback;
-    boost::system::error_code error;
-    const auto number = value->to_number<uint32_t>(error);
-    if (error || number == Grammar::kNoLimit) return wrong(path, fmt::format("{} is not a count.", name));
-    return number;
-  }
-  Result<std::pair<uint32_t, uint32_t>> counts(const json::object& object, const char* least,
-                                               const char* most, const std::string& path) const {
-    PLOW_TRY(const uint32_t low, count(object, least, 0, path));
-    PLOW_TRY(const uint32_t high, count(object, most, Grammar::kNoLimit, path));
-    if (high < low) return wrong(path, fmt::format("{} is above {}.", least, most));
-    return std::pair(low, high);
-  }
-
-  Result<Expr> string_of(const json::object& object, const std::string& path) {
-    const json::value *pattern = object.if_contains("pattern"), *format = object.if_contains("format");
-    PLOW_TRY(const auto lengths, counts(object, "minLength", "maxLength", path));
-    const bool bounded = lengths.first > 0 || lengths.second != Grammar::kNoLimit;
-    std::string text;
-    RegexOptions options{.whole = false, .character = [this](Grammar&, std::span<const CodeRange> ranges) {
-                           return json_.spelled(ranges);
-                         }};
-    if (pattern != nullptr) {
-      if (!pattern->is_string()) return wrong(path, "pattern is not a string.");
-      text = pattern->get_string();
-    } else if (format != nullptr) {
-      if (!format->is_string()) return wrong(path, "format is not a string.");
-      const auto known = kFormats.find(std::string_view(format->get_string()));
-      if (known == kFormats.end() && options_.strict)
-        return unsupported(path, fmt::format("format {}", json::serialize(*format)));
-      if (known != kFormats.end()) text = "^(?:" + known->second + ")$";
-    }
-    if (text.empty()) {
-      return grammar_.sequence({grammar_.literal("\""),
-                                grammar_.repeat(json_.string_character(), lengths.first, lengths.second),
-                                grammar_.literal("\"")});
-    }
-    if (options_.strict && bounded)
-      return unsupported(path, "a bound on the length", " beside pattern or format");
-    if (options_.strict && pattern != nullptr && format != nullptr)
-      return unsupported(path, "format", " beside pattern");
-    const Result<Expr> inner = add_regex(grammar_, text, options);
-    if (!inner.ok()) return wrong(path, fmt::format("pattern, {}", inner.error().message));
-    return grammar_.sequence({grammar_.literal("\""), *inner, grammar_.literal("\"")});
-  }
-
-  Result<Expr> number_of(const json::object& object, bool integer, const std::string& path) {
-    std::optional<NumberBound> least, most;
-    const auto read = [&](const char* name, bool exclusive, std::optional<NumberBound>& bound,
-                          double sign) -> Status {
-      const json::value* value = object.if_contains(name);
-      if (value == nullptr) return {};
-      boost::system::error_code error;
-      const auto number = value->to_number<double>(error);
-      if (error) return wrong(path, fmt::format("{} is not a number.", name));
-      if (std::abs(number) >= kLargestBound) return unsupported(path, name, " beyond 15 digits");
-      // Of two bounds the narrower one counts.
-      if (!bound || number * sign > bound->value * sign || (number == bound->value && exclusive))
-        bound = NumberBound{number, exclusive};
-      return {};
-    };
-    PLOW_TRY_STATUS(read("minimum", false, least, 1));
-    PLOW_TRY_STATUS(read("exclusiveMinimum", true, least, 1));
-    PLOW_TRY_STATUS(read("maximum", false, most, -1));
-    PLOW_TRY_STATUS(read("exclusiveMaximum", true, most, -1));
-    if (!least && !most) return integer ? json_.integer() : json_.number();
-    return integer ? integers_within(grammar_, least, most) : numbers_within(grammar_, least, most);
-  }
-
   // ---- containers
 
   Result<Expr> array_of(const json::object& object, const std::string& path, int depth) {
-    PLOW_TRY(const auto lengths, counts(object, "minItems", "maxItems", path));
+    PLOW_TRY(const auto lengths, schema_counts(object, "minItems", "maxItems", path));
     std::vector<Expr> first;
     if (const json::value* prefix = object.if_contains("prefixItems")) {
       if (!prefix->is_array()) return wrong(path, "prefixItems is not a list of schemas.");
@@ -326,42 +230,11 @@ class SchemaCompiler {
     if (items != nullptr) {
       PLOW_TRY(item, schema(*items, path + "/items", depth + 1));
     }
-    return array_from(first, grammar_.shared(item), lengths.first, lengths.second);
+    return json_.array_of(first, grammar_.shared(item), lengths.first, lengths.second);
   }
-
-  // From the end: what may follow the i-th item.
-  Expr array_from(const std::vector<Expr>& first, Expr item, uint32_t least, uint32_t most) {
-    const auto n = static_cast<uint32_t>(first.size());
-    const auto minus = [](uint32_t a, uint32_t b) { return a > b ? a - b : 0; };
-    const Expr more = grammar_.sequence({json_.comma(), item});
-    Expr rest = grammar_.repeat(more, minus(least, std::max(n, 1u)),
-                                most == Grammar::kNoLimit ? most : minus(most, std::max(n, 1u)));
-    if (n == 0) {
-      rest = most == 0 ? grammar_.empty() : grammar_.sequence({item, rest, json_.blank()});
-      if (least == 0 && most > 0) rest = grammar_.optional(rest);
-    } else {
-      if (most <= n) rest = grammar_.empty();
-      rest = grammar_.sequence({rest, json_.blank()});
-      for (uint32_t i = n; i-- > 0;) {
-        const Expr separator = i > 0 ? json_.comma() : grammar_.empty();
-        if (i >= most) {
-          rest = i == 0 ? grammar_.empty() : json_.blank();
-          continue;
-        }
-        rest = grammar_.sequence({separator, first[i], rest});
-        if (i >= least) rest = grammar_.choice({i > 0 ? json_.blank() : grammar_.empty(), rest});
-      }
-    }
-    return grammar_.sequence({grammar_.literal("["), json_.blank(), rest, grammar_.literal("]")});
-  }
-
-  struct Member {
-    Expr pair;
-    bool required;
-  };
 
   Result<Expr> object_of(const json::object& object, const std::string& path, int depth) {
-    std::vector<Member> members;
+    std::vector<JsonGrammar::Member> members;
     std::vector<std::string> names;
     Names required;
     if (const json::value* list = object.if_contains("required")) {
@@ -393,7 +266,7 @@ class SchemaCompiler {
       names.push_back(name);
       members.push_back({pair(name, other_value), true});
     }
-    PLOW_TRY(const auto lengths, counts(object, "minProperties", "maxProperties", path));
+    PLOW_TRY(const auto lengths, schema_counts(object, "minProperties", "maxProperties", path));
     const bool counted = lengths.first > 0 || lengths.second != Grammar::kNoLimit;
     if (!members.empty() && counted && options_.strict)
       return unsupported(path, "minProperties or maxProperties", " beside properties");
@@ -406,44 +279,12 @@ class SchemaCompiler {
       const Expr key = json_.string_other_than(names);
       other = grammar_.shared(grammar_.sequence({key, json_.colon(), other_value}));
     }
-    if (members.empty()) return map_of(other, lengths);
-    return members_in_order(members, other);
+    if (members.empty()) return json_.map_of(other, lengths.first, lengths.second);
+    return json_.members_in_order(members, other);
   }
 
   Expr pair(const std::string& name, Expr value) {
     return grammar_.shared(grammar_.sequence({json_.literal(json::value(name)), json_.colon(), value}));
-  }
-
-  Expr map_of(std::optional<Expr> other, std::pair<uint32_t, uint32_t> lengths) {
-    Expr inner = grammar_.empty();
-    if (other && lengths.second > 0) {
-      const Expr more = grammar_.sequence({json_.comma(), *other});
-      const uint32_t most = lengths.second == Grammar::kNoLimit ? lengths.second : lengths.second - 1;
-      inner = grammar_.sequence(
-          {*other, grammar_.repeat(more, lengths.first > 0 ? lengths.first - 1 : 0, most), json_.blank()});
-      if (lengths.first == 0) inner = grammar_.optional(inner);
-    }
-    return grammar_.sequence({grammar_.literal("{"), json_.blank(), inner, grammar_.literal("}")});
-  }
-
-  // From the end, two rules a member: what may follow when nothing (something) was written before it.
-  Expr members_in_order(const std::vector<Member>& members, std::optional<Expr> other) {
-    Grammar& g = grammar_;
-    Expr first = json_.blank(), later = json_.blank();
-    if (other) {
-      const Expr more = g.repeat(g.sequence({json_.comma(), *other}), 0, Grammar::kNoLimit);
-      later = g.sequence({more, json_.blank()});
-      first = g.optional(g.sequence({*other, later}));
-    } else {
-      first = g.empty();
-    }
-    for (size_t i = members.size(); i-- > 0;) {
-      const Expr with_first = g.sequence({members[i].pair, later});
-      const Expr with_later = g.sequence({json_.comma(), members[i].pair, later});
-      first = g.shared(members[i].required ? with_first : g.choice({with_first, first}));
-      later = g.shared(members[i].required ? with_later : g.choice({with_later, later}));
-    }
-    return g.sequence({g.literal("{"), json_.blank(), first, g.literal("}")});
   }
 
   const json::value& root_;

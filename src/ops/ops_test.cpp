@@ -106,6 +106,36 @@ TEST(OpDefs, AttributesOutOfRangeAreRefused) {
   }
 }
 
+TEST(OpDefs, PartsThatNeedMoreColumnsThanAValueHasAreRefusedForThat) {
+  const uint32_t heads = 1u << 27;  // of one column: each part has that, its maximum and its sum
+  const std::vector<ValueType> inputs = {{DType::kF32, {Rows::kTokens, 1, heads}},
+                                         {DType::kBf16, {Rows::kFixed, 1, heads}}};
+  const auto infer = [&](uint32_t parts) {
+    return op_def(Op::kAttentionPart).infer(inputs, {1, 0, attribute_bits(1.0f), 0, parts});
+  };
+  ASSERT_TRUE(infer(10).ok()) << infer(10).error().message;
+  EXPECT_EQ(infer(10)->shape.cols, 10u * 3 * heads);
+  ASSERT_FALSE(infer(11).ok());
+  EXPECT_NE(infer(11).error().message.find("4429185024 columns"), std::string::npos)
+      << infer(11).error().message;
+}
+
+// By hand: a KV head of 2 query heads of 4 columns has 3 * 2 * (4 + 2) columns in 3 parts; each column of the
+// result is made of 3 products and sums, and of an exponential (20) for every 4 of them.
+TEST(OpDefs, AMergeTakesWholeKvHeadsAndItsWorkGrowsWithTheParts) {
+  const auto infer = [](uint32_t cols) {
+    const std::vector<ValueType> inputs = {{DType::kF32, {Rows::kTokens, 1, cols}}};
+    return op_def(Op::kAttentionMerge).infer(inputs, {4, 3, 2});
+  };
+  for (const uint32_t cols : {12u, 35u, 37u, 48u}) EXPECT_FALSE(infer(cols).ok()) << cols;
+  ASSERT_TRUE(infer(72).ok());
+  EXPECT_EQ(infer(72)->shape.cols, 16u);
+  const std::vector<ValueType> inputs = {{DType::kF32, {Rows::kTokens, 1, 36}}};
+  const Work work = op_def(Op::kAttentionMerge).work(inputs, *infer(36), {4, 3, 2}, 5, 1);
+  EXPECT_EQ(work.flops, 5 * 8 * 3 * (2 + 20 / 4));
+  EXPECT_EQ(work.activation_bytes, 5 * (36 + 8) * 4);
+}
+
 // By hand: 3 rows of 8 columns through a bf16 matrix of 5 rows.
 TEST(OpDefs, WorkOfALinearCountsProductsWeightsAndActivations) {
   const std::vector<ValueType> inputs = {{DType::kF32, {Rows::kTokens, 1, 8}},

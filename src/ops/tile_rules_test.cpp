@@ -144,5 +144,33 @@ TEST(TileRules, AnInstanceWhoseShapesDoNotFitHasNoColumnUnit) {
   }
 }
 
+// By hand: 2 KV heads of 2 query heads of 4 columns, in 3 parts. A part of a KV head has 2 * (4 + 2) columns.
+TEST(TileRules, APartReadsItsKvHeadAndAMergeAllPartsOfIts) {
+  const auto accesses_of = [](const Case& c, uint32_t begin, uint32_t end) {
+    std::vector<Access> accesses;
+    tile_rule(c.op)->footprint(instance_of(c), begin, end, accesses);
+    return accesses;
+  };
+  const auto expect_columns = [](const Access& access, RowAccess rows, uint32_t begin, uint32_t end) {
+    EXPECT_EQ(access.rows, rows);
+    EXPECT_EQ(access.col_begin, begin);
+    EXPECT_EQ(access.col_end, end);
+  };
+  const Case part{Op::kAttentionPart, {tokens(16), fixed(1, 8), tokens(72)}, {4, 0, 0, 0, 3}};
+  EXPECT_EQ(tile_rule(part.op)->column_unit(instance_of(part)), 12u);
+  const auto of_part = accesses_of(part, 48, 60);
+  ASSERT_EQ(of_part.size(), 3u);
+  expect_columns(of_part[0], RowAccess::kTile, 8, 16);
+  expect_columns(of_part[1], RowAccess::kAll, 4, 8);
+  expect_columns(of_part[2], RowAccess::kTile, 48, 60);
+
+  const Case merge{Op::kAttentionMerge, {tokens(72), tokens(16)}, {4, 3, 2}};
+  EXPECT_EQ(tile_rule(merge.op)->column_unit(instance_of(merge)), 8u);
+  const auto of_merge = accesses_of(merge, 8, 16);
+  ASSERT_EQ(of_merge.size(), 2u);
+  expect_columns(of_merge[0], RowAccess::kTile, 36, 72);
+  expect_columns(of_merge[1], RowAccess::kTile, 8, 16);
+}
+
 }  // namespace
 }  // namespace plow

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace plow {
 namespace {
@@ -19,11 +20,15 @@ Batcher::Batcher(Engine& engine, const BatchOptions& options)
       step_rows_(at_most(options.step_rows, engine.max_rows())),
       // All that run can decode in one step: none is left out for want of a row or a sample.
       most_running_(std::min({engine.n_slots(), engine.max_samples(), step_rows_})),
-      steps_at_once_(std::clamp(options.steps_at_once, 1u, kMaxSteps)) {}
+      steps_at_once_(std::clamp(options.steps_at_once, 1u, kMaxSteps)),
+      row_numbers_(step_rows_) {
+  std::iota(row_numbers_.begin(), row_numbers_.end(), 0u);
+}
 
 Status Batcher::check(const AnswerRequest& request) const {
   if (request.prompt.empty()) return usage_error("The prompt is empty; it needs at least one token.");
-  if (request.max_tokens == 0) return usage_error("max_tokens is 0; an answer has at least one token.");
+  if (request.max_tokens == 0 && !request.score_prompt)
+    return usage_error("max_tokens is 0; an answer has at least one token.");
   for (const uint32_t token : request.prompt) {
     if (token >= engine_.vocab()) {
       return usage_error(fmt::format("Token {} is not in the vocabulary of {}.", token, engine_.vocab()));
@@ -35,7 +40,10 @@ Status Batcher::check(const AnswerRequest& request) const {
                     "bundle for a longer context.",
                     request.prompt.size(), engine_.context()));
   }
-  return check_sampling(request.sampling);
+  SamplingParams sampling = request.sampling;
+  sampling.bias = request.biases.data();
+  sampling.n_bias = static_cast<uint32_t>(request.biases.size());
+  return check_sampling(sampling, engine_.vocab());
 }
 
 bool Batcher::ranks_before(const Sequence& a, const Sequence& b) {
@@ -50,6 +58,8 @@ void Batcher::add(uint64_t id, AnswerRequest request) {
   sequence.tokens = request.prompt;
   sequence.request = std::move(request);
   sequence.request.sampling.prompt_tokens = static_cast<uint32_t>(sequence.tokens.size());
+  sequence.request.sampling.bias = sequence.request.biases.data();
+  sequence.request.sampling.n_bias = static_cast<uint32_t>(sequence.request.biases.size());
   const auto at = std::upper_bound(waiting_.begin(), waiting_.end(), sequence, ranks_before);
   waiting_.insert(at, std::move(sequence));
 }
@@ -104,17 +114,38 @@ void Batcher::admit() {
   }
 }
 
-// Rows that decode first, since their users watch; then chunks of prompts with the rows that are left.
+// The next rows of a sequence, as many as are left over for it. Row i scores the token behind it.
+Batcher::Part Batcher::part_of(size_t sequence, uint32_t most_rows, uint32_t most_samples) const {
+  const Sequence& s = running_[sequence];
+  const uint32_t left = unfed(s), position = engine_.position(s.slot);
+  const auto prompt = static_cast<uint32_t>(s.request.prompt.size());
+  Part part{sequence, std::min(left, most_rows), 0, 0, false};
+  if (s.request.score_prompt && s.scored < prompt && s.scored - 1 < position + part.n_tokens) {
+    part.first_given = s.scored - 1 - position;
+    part.n_given = std::min({part.n_tokens - part.first_given, prompt - s.scored, most_samples});
+    if (part.n_given < prompt - s.scored) part.n_tokens = part.first_given + part.n_given;
+  }
+  part.sampled = part.n_tokens == left && s.request.max_tokens > 0;
+  if (part.sampled && part.n_given == most_samples) {  // its last row waits for a step with room
+    --part.n_tokens;
+    part.sampled = false;
+  }
+  return part;
+}
+
+// Rows that decode first, since their users watch; then chunks of prompts with the rows and samples that are
+// left.
 std::vector<Batcher::Part> Batcher::compose() const {
   std::vector<Part> parts;
-  uint32_t rows = 0;
+  uint32_t rows = step_rows_, samples = engine_.max_samples();
   for (const bool decodes : {true, false}) {
     for (size_t i = 0; i < running_.size(); ++i) {
-      const uint32_t left = unfed(running_[i]);
-      if ((left == 1) != decodes || rows == step_rows_) continue;
-      const uint32_t n = std::min(left, step_rows_ - rows);
-      parts.push_back({i, n, n - 1, n == left});
-      rows += n;
+      if ((unfed(running_[i]) == 1) != decodes || rows == 0) continue;
+      const Part part = part_of(i, rows, samples);
+      if (part.n_tokens == 0) continue;
+      parts.push_back(part);
+      rows -= part.n_tokens;
+      samples -= part.n_given + (part.sampled ? 1 : 0);
     }
   }
   return parts;
@@ -139,9 +170,13 @@ Result<StepResult> Batcher::submit(const std::vector<Part>& parts, uint32_t n_st
   for (const Part& part : parts) {
     const Sequence& sequence = running_[part.sequence];
     const std::span<const uint32_t> tokens(sequence.tokens);
-    requests.push_back({sequence.slot, tokens.subspan(engine_.position(sequence.slot), part.n_tokens),
-                        part.sampled ? std::span(&part.sample_row, 1) : std::span<const uint32_t>(),
-                        sequence.request.sampling});
+    const uint32_t position = engine_.position(sequence.slot);
+    requests.push_back({sequence.slot, tokens.subspan(position, part.n_tokens),
+                        std::span(row_numbers_)
+                            .subspan(part.n_given > 0 ? part.first_given : part.n_tokens - 1,
+                                     part.n_given + (part.sampled ? 1 : 0)),
+                        sequence.request.sampling,
+                        tokens.subspan(position + part.first_given + 1, part.n_given)});
     if (sequence.request.rule) requests.back().sampling.mask = *sequence.request.rule->allowed();
   }
   return engine_.step(requests, {n_steps, false});
@@ -215,7 +250,7 @@ bool Batcher::accept(Sequence& sequence, const StepToken& token) {
   sequence.tokens.push_back(token.token);
   ++sequence.answered;
   ++counts_.answer_tokens;
-  if (sequence.request.on_token) sequence.request.on_token(token.token, token.logprob);
+  if (sequence.request.on_token) sequence.request.on_token({token.token, token.logprob, token.top});
   if (sequence.request.rule && sequence.request.rule->accept(token.token)) {
     end(sequence, EndReason::kStopToken);
     return false;
@@ -234,8 +269,21 @@ bool Batcher::accept(Sequence& sequence, const StepToken& token) {
 void Batcher::digest(const std::vector<Part>& parts, const StepResult& result) {
   std::vector<bool> ended(running_.size(), false);
   for (const StepToken& token : result.tokens) {
-    const size_t i = parts[token.request].sequence;
-    if (!ended[i]) ended[i] = !accept(running_[i], token);
+    const Part& part = parts[token.request];
+    Sequence& sequence = running_[part.sequence];
+    if (part.n_given > 0 && token.row < part.first_given + part.n_given) {
+      ++sequence.scored;
+      if (sequence.request.on_prompt_token)
+        sequence.request.on_prompt_token({token.token, token.logprob, token.top});
+    } else if (!ended[part.sequence]) {
+      ended[part.sequence] = !accept(sequence, token);
+    }
+  }
+  for (const Part& part : parts) {
+    Sequence& sequence = running_[part.sequence];
+    if (sequence.request.max_tokens > 0 || unfed(sequence) > 0) continue;
+    ended[part.sequence] = true;
+    end(sequence, EndReason::kMaxTokens);
   }
   size_t kept = 0;
   for (size_t i = 0; i < running_.size(); ++i) {

@@ -43,16 +43,26 @@ class AnswerRule {
   virtual bool accept(uint32_t token) = 0;
 };
 
+// A token of an answer, or of a prompt that is scored.
+struct AnswerToken {
+  uint32_t token = 0;
+  float logprob = 0;               // under softmax of the logits as the model gives them
+  std::span<const Sampled> top{};  // the sampling's n_top likeliest tokens; until the callback returns
+};
+
 // One answer that is wanted.
 struct AnswerRequest {
   std::vector<uint32_t> prompt;                 // at least one token
-  uint32_t max_tokens = 256;                    // at least 1
-  SamplingParams sampling = greedy_sampling();  // prompt_tokens is set here
+  uint32_t max_tokens = 256;                    // at least 1; 0 when the prompt is scored
+  SamplingParams sampling = greedy_sampling();  // prompt_tokens and bias are set here
+  std::vector<TokenBias> biases;                // tokens ascending
+  bool score_prompt = false;                    // tell the tokens of the prompt from the second on
   std::vector<uint32_t> stop_ids;
   int32_t priority = 0;              // the higher goes first; equal ones in order of arrival
   std::shared_ptr<AnswerRule> rule;  // of this answer alone; null: any tokens
   // Called between steps, on the thread that runs them; they must not block and not call the batcher.
-  std::function<void(uint32_t token, float logprob)> on_token;
+  std::function<void(const AnswerToken& token)> on_token;
+  std::function<void(const AnswerToken& token)> on_prompt_token;  // of score_prompt, all before on_token
   std::function<void(const AnswerEnd& end)> on_end;  // once, last
 };
 
@@ -100,13 +110,15 @@ class Batcher {
     AnswerRequest request;
     std::vector<uint32_t> tokens;  // prompt and answer; the cache holds a prefix of it
     uint32_t answered = 0;
+    uint32_t scored = 1;  // tokens of the prompt that were told or, as the first, have no score
     uint32_t slot = 0;  // of a running one
   };
   struct Part {       // of a step
     size_t sequence;  // index into running_
     uint32_t n_tokens;
-    uint32_t sample_row;  // the last of its rows, when that is sampled
-    bool sampled;
+    uint32_t n_given;  // rows in front of the last one that score the prompt, one behind the other
+    uint32_t first_given;
+    bool sampled;  // the last row picks a token
   };
 
   static bool ranks_before(const Sequence& a, const Sequence& b);
@@ -114,6 +126,7 @@ class Batcher {
   bool cache_holds(const Sequence& candidate) const;
   void admit();
   void fail_broken_rules();
+  Part part_of(size_t sequence, uint32_t most_rows, uint32_t most_samples) const;
   std::vector<Part> compose() const;
   uint32_t steps_at_once(const std::vector<Part>& parts) const;
   Result<StepResult> submit(const std::vector<Part>& parts, uint32_t n_steps);
@@ -129,6 +142,7 @@ class Batcher {
   uint32_t steps_at_once_;
   std::vector<Sequence> running_;  // in rank order
   std::vector<Sequence> waiting_;  // in rank order
+  std::vector<uint32_t> row_numbers_;  // 0, 1, ...: what sampled rows are slices of
   uint64_t arrivals_ = 0;
   BatchCounts counts_;
 };

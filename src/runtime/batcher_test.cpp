@@ -6,14 +6,27 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
 #include <random>
 
 namespace plow {
 namespace {
 
+// What an AnswerToken says, with its likeliest tokens kept.
+struct Told {
+  uint32_t token;
+  float logprob;
+  std::vector<Sampled> top;
+};
+Told told(const AnswerToken& token) {
+  return {token.token, token.logprob, {token.top.begin(), token.top.end()}};
+}
+
 struct Answer {
   std::vector<uint32_t> tokens;
+  std::vector<Told> told, scored;
   int ends = 0;
   AnswerEnd end;
 };
@@ -47,7 +60,14 @@ class BatcherTest : public testing::Test {
   void add(Batcher& batcher, uint64_t id, AnswerRequest request) {
     ASSERT_TRUE(batcher.check(request).ok());
     Answer& answer = answers_[id];
-    request.on_token = [&answer](uint32_t token, float) { answer.tokens.push_back(token); };
+    request.on_token = [&answer](const AnswerToken& token) {
+      answer.tokens.push_back(token.token);
+      answer.told.push_back(told(token));
+    };
+    request.on_prompt_token = [&answer](const AnswerToken& token) {
+      EXPECT_TRUE(answer.tokens.empty());
+      answer.scored.push_back(told(token));
+    };
     request.on_end = [&answer](const AnswerEnd& end) {
       answer.end = end;
       ++answer.ends;
@@ -60,6 +80,11 @@ class BatcherTest : public testing::Test {
       batcher.run_step();
     }
   }
+  std::vector<std::vector<uint32_t>> alone(const std::vector<AnswerRequest>& requests) {
+    std::vector<std::vector<uint32_t>> answers;
+    for (const AnswerRequest& request : requests) answers.push_back(alone(request));
+    return answers;
+  }
   std::vector<uint32_t> alone(const AnswerRequest& request) {
     Engine engine = make();
     GenerateOptions options;
@@ -70,9 +95,9 @@ class BatcherTest : public testing::Test {
     EXPECT_TRUE(answer.ok());
     return answer->tokens;
   }
-  void expect_answers_alone(const std::vector<AnswerRequest>& requests) {
-    for (size_t i = 0; i < requests.size(); ++i) {
-      EXPECT_EQ(answers_[i].tokens, alone(requests[i])) << "request " << i;
+  void expect_answers(const std::vector<std::vector<uint32_t>>& expected) {
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(answers_[i].tokens, expected[i]) << "request " << i;
       EXPECT_EQ(answers_[i].ends, 1);
       EXPECT_EQ(answers_[i].end.reason, EndReason::kMaxTokens);
       EXPECT_EQ(answers_[i].end.answer_tokens, answers_[i].tokens.size());
@@ -86,6 +111,7 @@ class BatcherTest : public testing::Test {
 
 TEST_F(BatcherTest, EachOfManyGetsTheAnswerThatItGetsAlone) {
   const auto requests = mixed_requests(20);
+  const auto expected = alone(requests);
   for (const BatchOptions& options :
        {BatchOptions{}, BatchOptions{1, 1}, BatchOptions{7, 1}, BatchOptions{18, 16}}) {
     answers_.clear();
@@ -96,10 +122,112 @@ TEST_F(BatcherTest, EachOfManyGetsTheAnswerThatItGetsAlone) {
       if (i % 3 == 0) batcher.run_step();  // others arrive while some run
     }
     run(batcher);
-    expect_answers_alone(requests);
+    expect_answers(expected);
     EXPECT_EQ(engine.free_blocks(0), engine.n_blocks(0));
     EXPECT_EQ(batcher.counts().preemptions, 0u);
   }
+}
+
+// Log-probabilities of every token at every position of a sequence, from the engine's logits.
+std::vector<std::vector<double>> logprobs_of(Engine& engine, const std::vector<uint32_t>& tokens) {
+  const uint32_t slot = *engine.open_slot();
+  std::vector<std::vector<double>> rows;
+  const std::vector<uint32_t> first_row = {0};
+  for (const uint32_t token : tokens) {
+    const StepRequest request{slot, std::span(&token, 1), first_row, greedy_sampling()};
+    const auto result = engine.step(std::span(&request, 1), {1, true});
+    EXPECT_TRUE(result.ok());
+    std::vector<double> row(result->logits.begin(), result->logits.end());
+    double sum = 0;
+    for (const double logit : row) sum += std::exp(logit);
+    for (double& logit : row) logit -= std::log(sum);
+    rows.push_back(std::move(row));
+  }
+  engine.close_slot(slot);
+  return rows;
+}
+
+void expect_scores(const std::vector<Told>& found, const std::vector<std::vector<double>>& logprobs,
+                   const std::vector<uint32_t>& tokens, size_t first, size_t n_top) {
+  for (size_t i = 0; i < found.size(); ++i) {
+    const std::vector<double>& row = logprobs[first + i - 1];
+    EXPECT_EQ(found[i].token, tokens[first + i]);
+    EXPECT_NEAR(static_cast<double>(found[i].logprob), row[tokens[first + i]], 1e-4);
+    std::vector<double> best = row;
+    std::ranges::sort(best, std::greater<>());
+    ASSERT_EQ(found[i].top.size(), n_top);
+    for (size_t t = 0; t < n_top; ++t) {
+      EXPECT_NEAR(static_cast<double>(found[i].top[t].logprob), best[t], 1e-4);
+      EXPECT_NEAR(row[found[i].top[t].token], best[t], 1e-4);
+    }
+  }
+}
+
+TEST_F(BatcherTest, PromptsAreScoredAndLikeliestTokensToldWhateverElseRuns) {
+  auto requests = mixed_requests(12);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].score_prompt = i % 3 != 0;
+    if (i % 3 == 1) requests[i].max_tokens = 0;
+    requests[i].sampling.n_top = static_cast<uint32_t>(i % 5);
+  }
+  EngineOptions small;
+  small.cache_positions = 150;
+  std::map<std::vector<uint32_t>, std::vector<std::vector<double>>> expected;  // by tokens
+  for (const bool preempts : {false, true}) {
+    for (const BatchOptions& options : {BatchOptions{}, BatchOptions{1, 1}, BatchOptions{7, 16}}) {
+      answers_.clear();
+      Engine engine = make(preempts ? small : EngineOptions{});
+      Batcher batcher(engine, options);
+      for (size_t i = 0; i < requests.size(); ++i) add(batcher, i, requests[i]);
+      run(batcher);
+      for (size_t i = 0; i < requests.size(); ++i) {
+        SCOPED_TRACE("request " + std::to_string(i));
+        const AnswerRequest& request = requests[i];
+        const Answer& answer = answers_[i];
+        EXPECT_EQ(answer.ends, 1);
+        EXPECT_EQ(answer.end.reason, EndReason::kMaxTokens);
+        EXPECT_EQ(answer.tokens.size(), request.max_tokens);
+        EXPECT_EQ(answer.scored.size(), request.score_prompt ? request.prompt.size() - 1 : 0);
+        std::vector<uint32_t> tokens = request.prompt;
+        tokens.insert(tokens.end(), answer.tokens.begin(), answer.tokens.end());
+        auto& logprobs = expected[tokens];
+        if (logprobs.empty()) logprobs = logprobs_of(engine, tokens);
+        expect_scores(answer.scored, logprobs, tokens, 1, request.sampling.n_top);
+        expect_scores(answer.told, logprobs, tokens, request.prompt.size(), request.sampling.n_top);
+      }
+      EXPECT_EQ(engine.free_blocks(0), engine.n_blocks(0));
+    }
+  }
+}
+
+TEST_F(BatcherTest, ABiasMovesTheAnswerAndIdsOfNoTokenAreNotPicked) {
+  AnswerRequest request;
+  request.prompt = {1, 2, 3};
+  request.max_tokens = 8;
+  const std::vector<uint32_t> plain = alone(request);
+  Engine engine = make();
+  Batcher batcher(engine);
+  request.biases = {{5, 100}};
+  add(batcher, 0, request);
+  request.biases = {};
+  for (uint32_t token = 0; token < TinyModel::kVocab; ++token) {
+    if (std::ranges::find(plain, token) != plain.end()) request.biases.push_back({token, -100});
+  }
+  add(batcher, 1, request);
+  request.biases = {};
+  request.sampling.n_ids = *std::ranges::max_element(plain);
+  add(batcher, 2, request);
+  run(batcher);
+  EXPECT_EQ(answers_[0].tokens, std::vector<uint32_t>(8, 5));
+  for (const uint32_t token : answers_[1].tokens) EXPECT_EQ(std::ranges::find(plain, token), plain.end());
+  for (const uint32_t token : answers_[2].tokens) EXPECT_LT(token, *std::ranges::max_element(plain));
+  request.biases = {{TinyModel::kVocab, 1}};
+  EXPECT_FALSE(batcher.check(request).ok());
+  request.biases = {{3, 1}, {3, 1}};
+  EXPECT_FALSE(batcher.check(request).ok());
+  request.biases.clear();
+  request.sampling.n_top = kMaxTop + 1;
+  EXPECT_FALSE(batcher.check(request).ok());
 }
 
 TEST_F(BatcherTest, WhatIsPreemptedLosesNoToken) {
@@ -113,7 +241,7 @@ TEST_F(BatcherTest, WhatIsPreemptedLosesNoToken) {
   for (size_t i = 0; i < requests.size(); ++i) add(batcher, i, requests[i]);
   run(batcher);
   EXPECT_GT(batcher.counts().preemptions, 0u);
-  expect_answers_alone(requests);
+  expect_answers(alone(requests));
   EXPECT_EQ(engine.free_blocks(0), 10u);
 }
 

@@ -34,7 +34,7 @@ class DispatcherTest : public testing::Test {
       Dispatcher& dispatcher, AnswerRequest request) {
     auto promise = std::make_shared<std::promise<Answer>>();
     auto answer = std::make_shared<Answer>();
-    request.on_token = [answer](uint32_t token, float) { answer->tokens.push_back(token); };
+    request.on_token = [answer](const AnswerToken& token) { answer->tokens.push_back(token.token); };
     request.on_end = [answer, promise](const AnswerEnd& end) {
       answer->end = end;
       promise->set_value(*answer);

@@ -18,7 +18,26 @@ SamplingParams greedy_sampling() {
   return params;
 }
 
-Status check_sampling(const SamplingParams& params) {
+namespace {
+
+Status check_biases(const SamplingParams& params, uint32_t vocab) {
+  if (params.n_bias > kMaxBias)
+    return usage_error(fmt::format("{} tokens have a bias; up to {} may.", params.n_bias, kMaxBias));
+  for (uint32_t i = 0; i < params.n_bias; ++i) {
+    const TokenBias& bias = params.bias[i];
+    if (bias.token >= vocab)
+      return usage_error(
+          fmt::format("Token {} has a bias and is not in the vocabulary of {}.", bias.token, vocab));
+    if (!std::isfinite(bias.bias)) return usage_error("The bias of a token must be finite.");
+    if (i > 0 && bias.token <= params.bias[i - 1].token)
+      return usage_error("Biases must be in the order of their tokens, one a token.");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_sampling(const SamplingParams& params, uint32_t vocab) {
   const bool greedy = (params.flags & kSampleGreedy) != 0;
   if (!greedy && !(params.temperature > 0 && std::isfinite(params.temperature))) {
     return usage_error(
@@ -36,7 +55,11 @@ Status check_sampling(const SamplingParams& params) {
   if (!std::isfinite(params.presence_penalty) || !std::isfinite(params.frequency_penalty)) {
     return usage_error("presence_penalty and frequency_penalty must be finite; 0 turns them off.");
   }
-  return {};
+  if (params.n_top > kMaxTop) {
+    return usage_error(
+        fmt::format("{} likeliest tokens were asked for; up to {} are told.", params.n_top, kMaxTop));
+  }
+  return check_biases(params, vocab);
 }
 
 // One step of an engine.
@@ -70,7 +93,18 @@ struct EngineStep {
       return usage_error(fmt::format("Slot {}: a run of {} steps needs one token that is sampled.",
                                      request.slot, options.n_steps));
     }
-    if (!request.sample_at.empty()) PLOW_TRY_STATUS(check_sampling(request.sampling));
+    if (!request.sample_at.empty())
+      PLOW_TRY_STATUS(check_sampling(request.sampling, state.bundle.header().vocab));
+    if (request.given.size() > request.sample_at.size() || (options.n_steps > 1 && !request.given.empty())) {
+      return usage_error(fmt::format("Slot {}: {} tokens are given for {} rows of {} steps.", request.slot,
+                                     request.given.size(), request.sample_at.size(), options.n_steps));
+    }
+    for (const uint32_t token : request.given) {
+      if (token >= state.bundle.header().vocab) {
+        return usage_error(
+            fmt::format("Token {} is not in the vocabulary of {}.", token, state.bundle.header().vocab));
+      }
+    }
     const uint64_t end =
         uint64_t{state.slots[request.slot].position} + request.tokens.size() + options.n_steps - 1;
     if (end > state.context) {
@@ -143,9 +177,15 @@ struct EngineStep {
       const uint32_t first = state.slots[request.slot].position;
       const auto count = static_cast<uint32_t>(request.tokens.size());
       arrays.spans[i] = {row, count, request.slot, first};
-      for (uint32_t at : request.sample_at) {
-        arrays.sample_rows[sample] = row + at;
-        arrays.sampling[sample++] = request.sampling;
+      for (size_t s = 0; s < request.sample_at.size(); ++s, ++sample) {
+        arrays.sample_rows[sample] = row + request.sample_at[s];
+        SamplingParams& params = arrays.sampling[sample] = request.sampling;
+        params.n_top = std::min(params.n_top, state.bundle.header().vocab);
+        params.top = arrays.top.data() + size_t{sample} * kMaxSteps * kMaxTop;
+        params.flags &= kSampleGreedy;
+        if (s >= request.given.size()) continue;
+        params.flags = kSampleGiven;
+        params.given = request.given[s];
       }
       for (uint32_t t = 0; t < count; ++t, ++row) {
         arrays.token_ids[row] = request.tokens[t];
@@ -209,9 +249,13 @@ struct EngineStep {
     result.n_samples = n_samples;
     for (uint32_t k = 0; k < options.n_steps; ++k) {
       const Sampled* sampled = state.arrays.sampled.data() + size_t{k} * n_samples;
+      const SamplingParams* params = state.arrays.sampling.data();
       for (uint32_t i = 0; i < requests.size(); ++i) {
-        for (uint32_t at : requests[i].sample_at)
-          result.tokens.push_back({i, at, sampled->token, sampled->logprob}), ++sampled;
+        for (uint32_t at : requests[i].sample_at) {
+          const std::span<const Sampled> top(params->top + size_t{k} * params->n_top, params->n_top);
+          result.tokens.push_back({i, at, sampled->token, sampled->logprob, top});
+          ++sampled, ++params;
+        }
       }
     }
     if (options.logits) PLOW_TRY_STATUS(copy_logits(result));

@@ -48,7 +48,11 @@ struct StepRequest {
   uint32_t slot = 0;
   std::span<const uint32_t> tokens;     // at least one: the tokens of the slot's next positions
   std::span<const uint32_t> sample_at;  // ascending indices into `tokens`: the rows that pick a token
-  SamplingParams sampling{};            // of all of these rows
+  // Of all of these rows. mask and bias stay the caller's; flags may hold kSampleGreedy only, and top and
+  // given are set here.
+  SamplingParams sampling{};
+  // Of the first of these rows: tokens that are not picked, but only told the log-probability of.
+  std::span<const uint32_t> given{};
 };
 
 struct StepOptions {
@@ -63,6 +67,7 @@ struct StepToken {
   uint32_t row;      // index into its tokens
   uint32_t token;
   float logprob;  // under softmax of the logits as the model gives them
+  std::span<const Sampled> top{};  // the n_top likeliest tokens; until the next step
 };
 
 struct StepResult {
@@ -74,8 +79,8 @@ struct StepResult {
 
 // Greedy, without penalties.
 SamplingParams greedy_sampling();
-// Errors (kUsage): a parameter outside of its range, named with its value.
-Status check_sampling(const SamplingParams& params);
+// Errors (kUsage): a parameter outside of its range, named with its value. `vocab` bounds the biased tokens.
+Status check_sampling(const SamplingParams& params, uint32_t vocab);
 
 class Engine {
  public:

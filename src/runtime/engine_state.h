@@ -17,6 +17,7 @@ struct StepArrays {
   std::vector<uint32_t> token_ids, positions, row_slots, sample_rows;
   std::vector<SamplingParams> sampling;
   std::vector<Sampled> sampled;               // [kMaxSteps][max samples]
+  std::vector<Sampled> top;                   // [max samples][kMaxSteps * kMaxTop]
   std::vector<const uint32_t*> block_tables;  // by KV group
   std::vector<uint32_t> history;              // [slots][history_stride]
 };

@@ -210,6 +210,7 @@ struct EngineLoader {
     arrays.sample_rows.resize(state.max_samples);
     arrays.sampling.resize(state.max_samples);
     arrays.sampled.resize(size_t{kMaxSteps} * state.max_samples);
+    arrays.top.resize(size_t{kMaxSteps} * kMaxTop * state.max_samples);
     arrays.history.resize(state.slots.size() * state.context);
     for (uint32_t g = 0; g < state.cache->n_groups(); ++g)
       arrays.block_tables.push_back(state.cache->table(g));

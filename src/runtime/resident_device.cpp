@@ -210,6 +210,8 @@ Status ResidentDevice::make_host_arrays(const DevicePlan& plan) {
   PLOW_TRY(step.sampled, host_array<Sampled>(driver, uint64_t{kMaxSteps} * plan.max_samples));
   mask_words_ = (bundle_->header().vocab + 31) / 32;
   PLOW_TRY(masks_, host_array<uint32_t>(driver, uint64_t{plan.max_samples} * mask_words_));
+  PLOW_TRY(biases_, host_array<TokenBias>(driver, uint64_t{plan.max_samples} * kMaxBias));
+  PLOW_TRY(tops_, host_array<Sampled>(driver, uint64_t{plan.max_samples} * kMaxSteps * kMaxTop));
   PLOW_TRY(const uint32_t** tables, host_array<const uint32_t*>(driver, plan.kv_blocks.size()));
   for (size_t g = 0; g < plan.kv_blocks.size(); ++g) {
     PLOW_TRY(tables[g], host_array<uint32_t>(driver, uint64_t{plan.slots} * plan.table_width));
@@ -287,11 +289,17 @@ void ResidentDevice::fill_mailbox(const StepDescriptor& step) {
   for (uint32_t s = 0; s < step.n_samples; ++s) {
     SamplingParams& params = const_cast<SamplingParams*>(to.sampling)[s];
     params = step.sampling[s];
-    if (params.mask == nullptr) continue;
-    // Left in the host's memory: masks are rare, and only the worker that samples the row reads its own.
-    uint32_t* mask = masks_ + size_t{s} * mask_words_;
-    std::copy_n(params.mask, mask_words_, mask);
-    params.mask = mask;
+    // What a parameter points to is left in the host's memory: it is rare, and only the worker that samples
+    // the row reads or writes its own.
+    if (params.mask != nullptr) {
+      uint32_t* mask = masks_ + size_t{s} * mask_words_;
+      std::copy_n(params.mask, mask_words_, mask);
+      params.mask = mask;
+    }
+    TokenBias* biases = biases_ + size_t{s} * kMaxBias;
+    std::copy_n(params.bias, params.n_bias, biases);
+    params.bias = biases;
+    params.top = tops_ + size_t{s} * kMaxSteps * kMaxTop;
   }
   for (uint32_t g = 0; g < resident_.n_kv_groups; ++g) {
     const uint32_t tokens = bundle_->kv_groups()[g].block_tokens;
@@ -332,6 +340,10 @@ Result<std::optional<Fault>> ResidentDevice::run(StepDescriptor& step) {
   }
   epoch_ += step.n_steps;
   std::copy_n(mailbox_->step.sampled, size_t{step.n_steps} * step.n_samples, step.sampled);
+  for (uint32_t s = 0; s < step.n_samples; ++s) {
+    const SamplingParams& params = mailbox_->step.sampling[s];
+    std::copy_n(params.top, size_t{step.n_steps} * params.n_top, step.sampling[s].top);
+  }
   return std::optional<Fault>();
 }
 

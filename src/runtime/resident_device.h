@@ -49,6 +49,8 @@ class ResidentDevice final : public StepDevice {
   std::vector<const uint32_t*> host_tables_;
   uint32_t* masks_ = nullptr;  // [max samples][mask_words_], in host memory: of the samples that have one
   uint32_t mask_words_ = 0;
+  TokenBias* biases_ = nullptr;  // [max samples][kMaxBias], likewise
+  Sampled* tops_ = nullptr;      // [max samples][kMaxSteps * kMaxTop], likewise; the device writes there
   uint32_t epoch_ = 0;
   bool launched_ = false;
   uint64_t launches_ = 0;

@@ -191,13 +191,12 @@ TYPED_TEST(ResidentDeviceOn, ARowsBitsDoNotDependOnWhatSharesTheStep) {
 
 // Every mode of sampling, against the reference in double on the very logits.
 TYPED_TEST(ResidentDeviceWithWavesOn, SamplesAsTheReferenceDoes) {
-  if (std::is_same_v<TypeParam, WavesOf64> && !GTEST_FLAG_GET(also_run_disabled_tests))
-    GTEST_SKIP() << "a minute of fibers; --gtest_also_run_disabled_tests runs it";
   SeededToyOptions options;
   const SeededToy toy = gpu_toy<TypeParam>(options);
   Engine engine = engine_of<TypeParam>(toy);
   std::vector<SamplingParams> modes;
   std::vector<std::vector<uint32_t>> masks(30);
+  const TokenBias biases[] = {{3, 20}, {options.shape.vocab - 1, -4}};
   for (uint32_t i = 0; i < 30; ++i) {
     SamplingParams p = greedy_sampling();
     for (uint32_t t = 0; t < options.shape.vocab; t += 32)
@@ -213,6 +212,10 @@ TYPED_TEST(ResidentDeviceWithWavesOn, SamplesAsTheReferenceDoes) {
     p.frequency_penalty = i % 8 == 0 ? 0.2f : 0.0f;
     p.prompt_tokens = i % 5;
     p.seed = i * 7919;
+    p.bias = biases;
+    p.n_bias = i % 9 == 4 || i == 10 ? 2 : 0;
+    p.n_ids = i % 9 == 5 || i == 0 ? options.shape.vocab / 2 : 0;
+    p.n_top = i % 4 == 1 ? 1 + i % kMaxTop : 0;
     modes.push_back(p);
   }
   uint32_t differ = 0;
@@ -222,11 +225,23 @@ TYPED_TEST(ResidentDeviceWithWavesOn, SamplesAsTheReferenceDoes) {
     const StepRequest prompt{slot, std::span(tokens).first(4), {}, {}};
     ASSERT_TRUE(engine.step(std::span(&prompt, 1)).ok());
     const uint32_t last = 2;
-    const StepRequest request{slot, std::span(tokens).subspan(4), std::span(&last, 1), modes[i]};
+    StepRequest request{slot, std::span(tokens).subspan(4), std::span(&last, 1), modes[i]};
+    const uint32_t given = 5;
+    if (i % 13 == 7) request.given = std::span(&given, 1);
     const auto result = engine.step(std::span(&request, 1), {1, true});
     ASSERT_TRUE(result.ok()) << result.error().message;
     const std::vector<double> logits(result->logits.begin(), result->logits.end());
+    if (!request.given.empty()) {
+      modes[i].flags = kSampleGiven;
+      modes[i].given = given;
+    }
     const SampleResult expected = sample_reference(logits, tokens, modes[i]);
+    const auto top = top_reference(logits, modes[i].n_top);
+    ASSERT_EQ(result->tokens[0].top.size(), top.size());
+    for (size_t t = 0; t < top.size(); ++t) {
+      EXPECT_EQ(result->tokens[0].top[t].token, top[t].token);
+      EXPECT_NEAR(static_cast<double>(result->tokens[0].top[t].logprob), top[t].logprob, 1e-5);
+    }
     differ += result->tokens[0].token != expected.token ? 1 : 0;
     EXPECT_NEAR(result->tokens[0].logprob,
                 logits[result->tokens[0].token] - logits[expected.token] + expected.logprob, 1e-5);

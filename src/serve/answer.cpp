@@ -1,5 +1,6 @@
 #include "serve/answer.h"
 
+#include "serve/messages_api.h"
 #include "serve/structure.h"
 #include "text/tokenizer/utf8.h"
 
@@ -18,20 +19,21 @@ double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::
 
 }  // namespace
 
-HttpResponse error_response(const ApiError& error, const std::string& request_id) {
+HttpResponse error_response(const ApiError& error, const std::string& request_id, RouteId route) {
   HttpResponse response;
   response.status = error.status;
   response.fields.push_back({"X-Request-Id", request_id});
   if (error.retry_after > 0) response.fields.push_back({"Retry-After", std::to_string(error.retry_after)});
-  response.body = error_json(error);
+  const bool message = route == RouteId::kMessages || route == RouteId::kCountTokens;
+  response.body = message ? message_error_json(error) : error_json(error);
   return response;
 }
 
-Answer::Answer(const AnswerSurroundings& surroundings, AnswerSpec spec, AnswerHead head, RequestOrigin origin,
-               std::shared_ptr<HttpExchange> exchange)
+Answer::Answer(const AnswerSurroundings& surroundings, AnswerSpec spec, std::unique_ptr<AnswerWriter> writer,
+               RequestOrigin origin, std::shared_ptr<HttpExchange> exchange)
     : env_(surroundings),
       spec_(std::move(spec)),
-      head_(std::move(head)),
+      writer_(std::move(writer)),
       origin_(std::move(origin)),
       exchange_(std::move(exchange)) {
   const size_t n = spec_.prompts.size() * spec_.n;
@@ -42,6 +44,15 @@ Answer::Answer(const AnswerSurroundings& surroundings, AnswerSpec spec, AnswerHe
     part.with_logprobs = spec_.logprobs;
     part.with_token_ids = spec_.return_token_ids;
     if (!spec_.echoes.empty()) part.text = spec_.echoes[i / spec_.n];
+    if (spec_.score_prompt && spec_.logprobs) {
+      part.logprobs.push_back(describe({spec_.prompts[i / spec_.n][0], 0}, {}));
+      part.logprobs.back().scored = false;
+    }
+  }
+  for (Choice& choice : choices_) {
+    if (spec_.channels == ToolDialect::kNone) continue;
+    choice.channels.emplace(spec_.channels);
+    add_events(choice, choice.channels->push(spec_.begun));
   }
   open_choices_ = n;
   for (const auto& prompt : spec_.prompts) origin_.record.prompt_tokens += prompt.size();
@@ -55,17 +66,29 @@ std::vector<AnswerRequest> Answer::requests(uint64_t seed) {
     request.max_tokens = spec_.max_tokens[i / spec_.n];
     request.sampling = spec_.sampling;
     request.sampling.seed = seed_of(seed, i % spec_.n);
+    request.biases = spec_.biases;
+    request.score_prompt = spec_.score_prompt;
     request.stop_ids = spec_.stop_ids;
     request.priority = spec_.priority;
     if (spec_.structure)
       request.rule =
           std::make_shared<StructureRule>(spec_.structure, *env_.trie, env_.model.vocab, spec_.stop_ids);
-    request.on_token = [self = shared_from_this(), i](uint32_t token, float logprob) {
-      self->deliver({i, false, token, logprob, std::chrono::steady_clock::now(), {}});
+    const auto deliver = [self = shared_from_this(), i](Event::Kind kind, const AnswerToken& token,
+                                                        const AnswerEnd& end) {
+      self->deliver({i,
+                     kind,
+                     {token.token, token.logprob},
+                     {token.top.begin(), token.top.end()},
+                     std::chrono::steady_clock::now(),
+                     end});
     };
-    request.on_end = [self = shared_from_this(), i](const AnswerEnd& end) {
-      self->deliver({i, true, 0, 0, std::chrono::steady_clock::now(), end});
-    };
+    request.on_token = [deliver](const AnswerToken& token) { deliver(Event::Kind::kToken, token, {}); };
+    if (spec_.logprobs && spec_.score_prompt) {
+      request.on_prompt_token = [deliver](const AnswerToken& token) {
+        deliver(Event::Kind::kPromptToken, token, {});
+      };
+    }
+    request.on_end = [deliver](const AnswerEnd& end) { deliver(Event::Kind::kEnd, {}, end); };
     requests.push_back(std::move(request));
   }
   return requests;
@@ -99,6 +122,7 @@ void Answer::start(uint64_t fallback_seed) {
   response.fields = {
       {"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}, {"X-Request-Id", origin_.record.id}};
   exchange_->begin_stream(std::move(response));
+  exchange_->send(writer_->begin(usage()));
 }
 
 void Answer::refuse(const Refused& refused) {
@@ -110,7 +134,7 @@ void Answer::refuse(const Refused& refused) {
     error.retry_after = env_.queue.seconds(env_.source.status().counts.waiting);
   }
   env_.metrics.count_refusal(refused.why);
-  exchange_->respond(error_response(error, origin_.record.id));
+  exchange_->respond(error_response(error, origin_.record.id, origin_.route));
   origin_.record.note = refused.message;
   done(error.status);
 }
@@ -142,10 +166,13 @@ void Answer::pump() {
 void Answer::take(const Event& event) {
   Choice& choice = choices_[event.choice];
   if (choice.over) return;  // tokens behind a stop string
-  if (event.ended) {
-    take_end(event.end, choice);
-  } else {
-    take_token(event, choice);
+  switch (event.kind) {
+    case Event::Kind::kToken:
+      return take_token(event, choice);
+    case Event::Kind::kPromptToken:
+      return choice.part.logprobs.push_back(describe(event.token, event.top));
+    case Event::Kind::kEnd:
+      return take_end(event.end, choice);
   }
 }
 
@@ -160,10 +187,11 @@ void Answer::take_token(const Event& event, Choice& choice) {
   }
   choice.last_token = event.at;
   ++record.answer_tokens;
-  if (spec_.logprobs) choice.part.logprobs.push_back(describe(event.token, event.logprob));
-  if (spec_.return_token_ids) choice.part.token_ids.push_back(event.token);
-  if (choice.thoughts && choice.thoughts->inside()) ++reasoning_tokens_;
-  add_text(choice, choice.stops.push(choice.text.push(event.token)));
+  if (spec_.logprobs) choice.part.logprobs.push_back(describe(event.token, event.top));
+  if (spec_.return_token_ids) choice.part.token_ids.push_back(event.token.token);
+  if ((choice.thoughts && choice.thoughts->inside()) || (choice.channels && choice.channels->in_thought()))
+    ++reasoning_tokens_;
+  add_text(choice, choice.stops.push(choice.text.push(event.token.token)));
   if (choice.stops.stopped()) {
     env_.source.cancel(choice.id);
     flush_text(choice);
@@ -193,6 +221,7 @@ void Answer::take_end(const AnswerEnd& end, Choice& choice) {
 
 // Text that is certain goes to where it belongs: thoughts, calls, content.
 void Answer::add_text(Choice& choice, const std::string& text) {
+  if (choice.channels) return add_events(choice, choice.channels->push(text));
   ThoughtSplitter::Piece piece{{}, text};
   if (choice.thoughts) piece = choice.thoughts->push(text);
   choice.part.reasoning += piece.thought;
@@ -209,6 +238,9 @@ void Answer::add_events(Choice& choice, std::vector<ToolEvent> events) {
     switch (event.kind) {
       case ToolEvent::Kind::kText:
         choice.part.text += event.text;
+        break;
+      case ToolEvent::Kind::kThought:
+        choice.part.reasoning += event.text;
         break;
       case ToolEvent::Kind::kCall:
         calls.push_back({choice.n_calls,
@@ -230,6 +262,7 @@ void Answer::add_events(Choice& choice, std::vector<ToolEvent> events) {
 
 // What was held back when no more text comes.
 void Answer::flush_text(Choice& choice) {
+  if (choice.channels) return add_events(choice, choice.channels->finish());
   if (choice.thoughts) {
     const ThoughtSplitter::Piece rest = choice.thoughts->finish();
     choice.part.reasoning += rest.thought;
@@ -258,8 +291,8 @@ void Answer::send_part(Choice& choice) {
   ChoicePart& part = choice.part;
   const bool silent = part.text.empty() && part.reasoning.empty() && part.calls.empty();
   if (silent && part.logprobs.empty() && part.token_ids.empty() && part.finish_reason == nullptr) return;
-  if (!std::exchange(choice.begun, true) && head_.chat) exchange_->send(role_frame(head_, part.index));
-  exchange_->send(part_frame(head_, part));
+  const bool first = !std::exchange(choice.begun, true);
+  exchange_->send(writer_->part(part, first));
   for (const TokenLogprob& token : part.logprobs) part.text_offset += token.text.size();
   part.text.clear();
   part.reasoning.clear();
@@ -269,14 +302,14 @@ void Answer::send_part(Choice& choice) {
 }
 
 Usage Answer::usage() const {
-  return {origin_.record.prompt_tokens, origin_.record.answer_tokens,
-          spec_.thinks ? std::optional(reasoning_tokens_) : std::nullopt};
+  return {
+      origin_.record.prompt_tokens, origin_.record.answer_tokens,
+      spec_.thinks || spec_.channels != ToolDialect::kNone ? std::optional(reasoning_tokens_) : std::nullopt};
 }
 
 void Answer::finish() {
   if (spec_.stream) {
-    if (spec_.include_usage) exchange_->send(usage_frame(head_, usage()));
-    exchange_->send(kDoneFrame);
+    exchange_->send(writer_->end(usage()));
     exchange_->end();
     return done(200);
   }
@@ -284,7 +317,7 @@ void Answer::finish() {
   for (Choice& choice : choices_) parts.push_back(std::move(choice.part));
   HttpResponse response;
   response.fields.push_back({"X-Request-Id", origin_.record.id});
-  response.body = whole_answer(head_, parts, usage());
+  response.body = writer_->whole(parts, usage());
   exchange_->respond(std::move(response));
   done(200);
 }
@@ -310,11 +343,10 @@ void Answer::client_left() {
 void Answer::fail(const ApiError& error, AnswerOutcome outcome) {
   if (over_) return;
   if (spec_.stream) {
-    exchange_->send(error_frame(error));
-    exchange_->send(kDoneFrame);
+    exchange_->send(writer_->failure(error));
     exchange_->end();
   } else {
-    exchange_->respond(error_response(error, origin_.record.id));
+    exchange_->respond(error_response(error, origin_.record.id, origin_.route));
   }
   give_up(outcome, spec_.stream ? 200 : error.status, error.message);
 }
@@ -331,15 +363,21 @@ void Answer::done(int status) {
   env_.log.request(origin_.record);
 }
 
-TokenLogprob Answer::describe(uint32_t token, float logprob) const {
-  std::string bytes = env_.model.tokenizer.token_bytes(token);
-  if (!first_invalid_utf8(bytes)) return {bytes, bytes, logprob};
+TokenLogprob Answer::describe(const Sampled& token, const std::vector<Sampled>& top) const {
+  TokenLogprob out;
+  out.logprob = token.logprob;
+  out.bytes = env_.model.tokenizer.token_bytes(token.token);
+  for (const Sampled& other : top) out.top.push_back(describe(other, {}));
+  if (!first_invalid_utf8(out.bytes)) {
+    out.text = out.bytes;
+    return out;
+  }
   // OpenAI's form for a token that is no whole character.
-  std::string text = "bytes:";
-  for (const char byte : bytes)
-    fmt::format_to(std::back_inserter(text), "\\x{:02x}",
+  out.text = "bytes:";
+  for (const char byte : out.bytes)
+    fmt::format_to(std::back_inserter(out.text), "\\x{:02x}",
                    static_cast<unsigned>(static_cast<unsigned char>(byte)));
-  return {std::move(text), std::move(bytes), logprob};
+  return out;
 }
 
 }  // namespace plow

@@ -6,8 +6,9 @@
 #pragma once
 
 #include "grammar/token_trie.h"
-#include "serve/answer_format.h"
 #include "serve/answer_spec.h"
+#include "serve/answer_writer.h"
+#include "serve/channel_parser.h"
 #include "serve/http.h"
 #include "serve/metrics.h"
 #include "serve/queue_estimate.h"
@@ -43,13 +44,13 @@ struct RequestOrigin {
   std::chrono::steady_clock::time_point arrival;
 };
 
-// The response for an error, with the request's id and Retry-After.
-HttpResponse error_response(const ApiError& error, const std::string& request_id);
+// The response for an error in the shape of the route's API, with the request's id and Retry-After.
+HttpResponse error_response(const ApiError& error, const std::string& request_id, RouteId route);
 
 class Answer : public std::enable_shared_from_this<Answer> {
  public:
-  Answer(const AnswerSurroundings& surroundings, AnswerSpec spec, AnswerHead head, RequestOrigin origin,
-         std::shared_ptr<HttpExchange> exchange);
+  Answer(const AnswerSurroundings& surroundings, AnswerSpec spec, std::unique_ptr<AnswerWriter> writer,
+         RequestOrigin origin, std::shared_ptr<HttpExchange> exchange);
   // REQUIRES to be called in the exchange's order, once, with a seed for what names none.
   void start(uint64_t fallback_seed);
 
@@ -58,15 +59,16 @@ class Answer : public std::enable_shared_from_this<Answer> {
 
   struct Event {  // of the engine's thread
     size_t choice = 0;
-    bool ended = false;
-    uint32_t token = 0;
-    float logprob = 0;
+    enum class Kind : uint8_t { kToken, kPromptToken, kEnd } kind = Kind::kToken;
+    Sampled token{};
+    std::vector<Sampled> top;
     Time at;
     AnswerEnd end;
   };
   struct Choice {
     Choice(const Tokenizer& tokenizer, const AnswerSpec& spec)
-        : text(tokenizer, spec.skip_special), stops(spec.stops) {
+        // Marks of parts are control tokens.
+        : text(tokenizer, spec.skip_special && spec.channels == ToolDialect::kNone), stops(spec.stops) {
       if (spec.thinks) thoughts.emplace(spec.in_thought);
       if (spec.tools != ToolDialect::kNone) calls.emplace(spec.tools);
     }
@@ -74,6 +76,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
     StopMatcher stops;
     std::optional<ThoughtSplitter> thoughts;
     std::optional<ToolCallParser> calls;
+    std::optional<ChannelParser> channels;  // instead of both
     uint32_t n_calls = 0;
     uint64_t id = 0;     // the source's
     bool begun = false;  // something of it was sent
@@ -100,12 +103,12 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void client_left();
   void give_up(AnswerOutcome outcome, int status, const std::string& why);
   void done(int status);
-  TokenLogprob describe(uint32_t token, float logprob) const;
+  TokenLogprob describe(const Sampled& token, const std::vector<Sampled>& top) const;
   Usage usage() const;
 
   AnswerSurroundings env_;
   AnswerSpec spec_;
-  AnswerHead head_;
+  std::unique_ptr<AnswerWriter> writer_;
   RequestOrigin origin_;
   std::shared_ptr<HttpExchange> exchange_;
   std::vector<Choice> choices_;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace plow {
@@ -103,21 +104,53 @@ void append_message(std::string& out, const ChoicePart& part) {
   out += ",\"refusal\":null}";
 }
 
+// "token": ..., "logprob": ..., "bytes": [...]
+void append_token(std::string& out, const TokenLogprob& token) {
+  out += "\"token\":";
+  append_json_string(out, token.text);
+  out += ",\"logprob\":";
+  append_json_number(out, token.logprob);
+  out += ",\"bytes\":";
+  append_array(out, token.bytes, [&](char byte) {
+    fmt::format_to(std::back_inserter(out), "{}", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+  });
+}
+
 // {"content": [{token, logprob, bytes, top_logprobs}, ...]}
 void append_chat_logprobs(std::string& out, const ChoicePart& part) {
   out += "{\"content\":";
   append_array(out, part.logprobs, [&](const TokenLogprob& token) {
-    out += "{\"token\":";
-    append_json_string(out, token.text);
-    out += ",\"logprob\":";
-    append_json_number(out, token.logprob);
-    out += ",\"bytes\":";
-    append_array(out, token.bytes, [&](char byte) {
-      fmt::format_to(std::back_inserter(out), "{}", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+    out += '{';
+    append_token(out, token);
+    out += ",\"top_logprobs\":";
+    append_array(out, token.top, [&](const TokenLogprob& other) {
+      out += '{';
+      append_token(out, other);
+      out += '}';
     });
-    out += ",\"top_logprobs\":[]}";
+    out += '}';
   });
   out += ",\"refusal\":null}";
+}
+
+// The likeliest tokens by their texts, and the one that came. Of tokens with the same text the likeliest
+// stands for all.
+void append_by_text(std::string& out, const TokenLogprob& token) {
+  std::vector<const TokenLogprob*> named;
+  const auto name = [&](const TokenLogprob& one) {
+    const auto same = [&](const TokenLogprob* other) { return other->text == one.text; };
+    if (std::ranges::none_of(named, same)) named.push_back(&one);
+  };
+  for (const TokenLogprob& other : token.top) name(other);
+  name(token);
+  out += '{';
+  for (const TokenLogprob* one : named) {
+    if (one != named.front()) out += ',';
+    append_json_string(out, one->text);
+    out += ':';
+    append_json_number(out, one->logprob);
+  }
+  out += '}';
 }
 
 // Four arrays, an entry a token. The offsets are those of the tokens' own texts, one behind the other.
@@ -125,15 +158,12 @@ void append_completion_logprobs(std::string& out, const ChoicePart& part) {
   out += "{\"tokens\":";
   append_array(out, part.logprobs, [&](const TokenLogprob& token) { append_json_string(out, token.text); });
   out += ",\"token_logprobs\":";
-  append_array(out, part.logprobs,
-               [&](const TokenLogprob& token) { append_json_number(out, token.logprob); });
+  append_array(out, part.logprobs, [&](const TokenLogprob& token) {
+    token.scored ? append_json_number(out, token.logprob) : void(out += "null");
+  });
   out += ",\"top_logprobs\":";
   append_array(out, part.logprobs, [&](const TokenLogprob& token) {
-    out += '{';
-    append_json_string(out, token.text);
-    out += ':';
-    append_json_number(out, token.logprob);
-    out += '}';
+    token.scored ? append_by_text(out, token) : void(out += "null");
   });
   out += ",\"text_offset\":";
   uint64_t offset = part.text_offset;
@@ -197,8 +227,9 @@ std::string ended_frame(const AnswerHead& head, std::string out) {
   return out + (head.stream_usage ? "],\"usage\":null}\n\n" : "]}\n\n");
 }
 
-}  // namespace
+constexpr std::string_view kDoneFrame = "data: [DONE]\n\n";
 
+// A chat's first frame for each choice.
 std::string role_frame(const AnswerHead& head, uint32_t index) {
   std::string out = begun_frame(head, index);
   out += "\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}";
@@ -225,21 +256,37 @@ std::string usage_frame(const AnswerHead& head, const Usage& usage) {
   return out + "}\n\n";
 }
 
-std::string error_frame(const ApiError& error) { return "data: " + error_json(error) + "\n\n"; }
+}  // namespace
 
-std::string whole_answer(const AnswerHead& head, std::span<const ChoicePart> choices, const Usage& usage) {
+std::string CompletionWriter::begin(const Usage&) { return {}; }
+
+std::string CompletionWriter::part(const ChoicePart& part, bool first) {
+  return (first && head_.chat ? role_frame(head_, part.index) : "") + part_frame(head_, part);
+}
+
+std::string CompletionWriter::end(const Usage& usage) {
+  std::string out = head_.stream_usage ? usage_frame(head_, usage) : "";
+  return out += kDoneFrame;
+}
+
+std::string CompletionWriter::failure(const ApiError& error) {
+  std::string out = "data: " + error_json(error) + "\n\n";
+  return out += kDoneFrame;
+}
+
+std::string CompletionWriter::whole(std::span<const ChoicePart> choices, const Usage& usage) {
   std::string out;
-  append_head(out, head, head.chat ? "chat.completion" : "text_completion");
+  append_head(out, head_, head_.chat ? "chat.completion" : "text_completion");
   out += ",\"choices\":";
   append_array(out, choices, [&](const ChoicePart& part) {
     fmt::format_to(std::back_inserter(out), "{{\"index\":{},", part.index);
-    if (head.chat) {
+    if (head_.chat) {
       append_message(out, part);
     } else {
       out += "\"text\":";
       append_json_string(out, part.text);
     }
-    append_choice_end(out, head, part);
+    append_choice_end(out, head_, part);
   });
   out += ',';
   append_usage(out, usage);

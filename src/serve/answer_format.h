@@ -1,35 +1,13 @@
-// Answers as JSON in OpenAI's shapes: whole, or in frames of server-sent events.
+// Answers of /v1/chat/completions and /v1/completions, in OpenAI's shapes.
 #pragma once
 
-#include "serve/api_error.h"
+#include "serve/answer_writer.h"
 
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <string>
-#include <string_view>
-#include <vector>
+#include <utility>
 
 namespace plow {
-
-struct TokenLogprob {
-  std::string text;   // for people
-  std::string bytes;  // that the token stands for; not always UTF-8
-  float logprob = 0;
-};
-
-struct Usage {
-  uint64_t prompt_tokens = 0, completion_tokens = 0;
-  std::optional<uint64_t> reasoning_tokens = {};  // of the completion's; of models that think
-};
-
-// A call of a tool, or a piece of one.
-struct ToolCallPart {
-  uint32_t index = 0;
-  bool begins = false;   // id and name are said once
-  std::string id, name;  // when it begins
-  std::string arguments;
-};
 
 // What is the same in all of an answer's JSON.
 struct AnswerHead {
@@ -39,27 +17,17 @@ struct AnswerHead {
   bool stream_usage = false;  // frames have "usage": null, and the last one has it
 };
 
-// A piece of one choice, or all of it.
-struct ChoicePart {
-  uint32_t index = 0;
-  std::string text;
-  std::string reasoning;  // thoughts before the text
-  std::vector<ToolCallPart> calls;
-  bool with_logprobs = false;
-  std::vector<TokenLogprob> logprobs;
-  uint64_t text_offset = 0;  // of a completion with logprobs: bytes of the choice's text before this part
-  bool with_token_ids = false;
-  std::vector<uint32_t> token_ids;
-  const char* finish_reason = nullptr;     // null: the choice goes on
-  std::optional<std::string> stop_string;  // that ended it
+class CompletionWriter : public AnswerWriter {
+ public:
+  explicit CompletionWriter(AnswerHead head) : head_(std::move(head)) {}
+  std::string begin(const Usage& usage) override;
+  std::string part(const ChoicePart& part, bool first) override;
+  std::string end(const Usage& usage) override;
+  std::string failure(const ApiError& error) override;
+  std::string whole(std::span<const ChoicePart> choices, const Usage& usage) override;
+
+ private:
+  AnswerHead head_;
 };
-
-std::string role_frame(const AnswerHead& head, uint32_t index);  // a chat's first for each choice
-std::string part_frame(const AnswerHead& head, const ChoicePart& part);
-std::string usage_frame(const AnswerHead& head, const Usage& usage);
-std::string error_frame(const ApiError& error);
-constexpr std::string_view kDoneFrame = "data: [DONE]\n\n";
-
-std::string whole_answer(const AnswerHead& head, std::span<const ChoicePart> choices, const Usage& usage);
 
 }  // namespace plow

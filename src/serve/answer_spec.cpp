@@ -1,8 +1,9 @@
 #include "serve/answer_spec.h"
 
-#include "runtime/engine.h"
+#include "serve/channel_parser.h"
 #include "serve/fields.h"
 #include "serve/request_fields.h"
+#include "serve/sampling_fields.h"
 #include "serve/structure.h"
 #include "serve/tool_request.h"
 
@@ -36,41 +37,6 @@ std::optional<ApiError> read_stops(const FieldReader& fields, const ServedModel&
   std::ranges::sort(out.stop_ids);
   out.stop_ids.erase(std::unique(out.stop_ids.begin(), out.stop_ids.end()), out.stop_ids.end());
   return {};
-}
-
-// Whole numbers beyond 53 bits are exact here. -1 stands for none.
-std::optional<uint64_t> read_seed(const FieldReader& fields) {
-  const json::value* value = fields.find("seed");
-  if (value == nullptr) return std::nullopt;
-  if (value->is_uint64()) return value->get_uint64();
-  if (value->is_double() && value->get_double() >= 0) {
-    constexpr double kEnd = 18446744073709551616.0;  // 2^64
-    return value->get_double() < kEnd ? static_cast<uint64_t>(value->get_double()) : ~uint64_t{0};
-  }
-  const int64_t seed = value->is_int64() ? value->get_int64() : static_cast<int64_t>(value->get_double());
-  return seed == -1 ? std::nullopt : std::optional(static_cast<uint64_t>(seed));
-}
-
-std::optional<ApiError> read_sampling(const FieldReader& fields, const ServedModel& model, AnswerSpec& out) {
-  SamplingParams& p = out.sampling;
-  p = model.sampling;
-  if (const auto t = fields.number("temperature")) {
-    p.flags = *t > 0 ? p.flags & ~uint32_t{kSampleGreedy} : p.flags | kSampleGreedy;
-    p.temperature = *t > 0 ? static_cast<float>(*t) : 1.0f;
-  }
-  const auto set = [&](const char* name, float& target) {
-    if (const auto value = fields.number(name)) target = static_cast<float>(*value);
-  };
-  set("top_p", p.top_p);
-  set("min_p", p.min_p);
-  set("presence_penalty", p.presence_penalty);
-  set("frequency_penalty", p.frequency_penalty);
-  set("repetition_penalty", p.repetition_penalty);
-  if (const auto k = fields.number("top_k")) p.top_k = *k > 0 ? static_cast<uint32_t>(*k) : 0;
-  out.seed = read_seed(fields);
-  // The ranges of the table are those of the sampler, but for what a float rounds to: a temperature of 1e-60.
-  const Status status = check_sampling(p);
-  return status.ok() ? std::nullopt : std::optional(invalid_field("temperature", status.error().message));
 }
 
 std::optional<ApiError> read_stream_options(const FieldReader& fields, AnswerSpec& out,
@@ -208,12 +174,15 @@ std::optional<ApiError> check_model_name(const json::object& body, const ServedM
                   .code = "model_not_found"};
 }
 
-std::optional<ApiError> parse_chat(const json::object& body, const ServedModel& model, AnswerSpec& out,
-                                   std::vector<std::string>& unknown) {
+std::optional<ApiError> read_chat(const json::object& body, const ServedModel& model, AnswerSpec& out,
+                                  std::vector<std::string>& unknown) {
   out.chat = true;
   if (auto error = read_common(chat_fields(), body, model, out, unknown)) return error;
   const FieldReader fields(body);
   out.logprobs = fields.boolean("logprobs").value_or(false);
+  out.sampling.n_top = fields.count("top_logprobs").value_or(0);
+  if (out.sampling.n_top > 0 && !out.logprobs)
+    return invalid_field("top_logprobs", "top_logprobs is only allowed when logprobs is true.");
   json::array messages;
   if (auto error = read_messages(fields.find("messages")->get_array(), messages)) return error;
   json::object variables;
@@ -221,10 +190,16 @@ std::optional<ApiError> parse_chat(const json::object& body, const ServedModel& 
   if (const json::value* effort = fields.find("reasoning_effort")) variables["reasoning_effort"] = *effort;
   ToolRequest tools;
   if (auto error = read_tools(fields, model, tools)) return error;
-  if (tools.grammar && out.structure)
+  const ToolDialect channels = has_channels(model.tool_dialect) ? model.tool_dialect : ToolDialect::kNone;
+  if (out.structure &&
+      (tools.grammar || (channels != ToolDialect::kNone && tools.dialect != ToolDialect::kNone)))
     return invalid_field("tools", "tools and a structure of the answer exclude each other.");
+  // A structure is that of the final message, so there it begins.
+  if (channels == ToolDialect::kHarmony && out.structure) tools.begin = "<|channel|>final<|message|>";
   if (tools.grammar) out.structure = tools.grammar;
-  out.tools = tools.dialect;
+  out.tools = channels == ToolDialect::kNone ? tools.dialect : ToolDialect::kNone;
+  out.channels = channels;
+  out.begun = tools.begin;
   out.named_tool = tools.named;
   auto conversation =
       encode_conversation(model, {std::move(messages), std::move(tools.for_template), std::move(variables),
@@ -233,7 +208,17 @@ std::optional<ApiError> parse_chat(const json::object& body, const ServedModel& 
   out.thinks = model.thinks;
   out.in_thought = conversation->in_thought;
   out.prompts.push_back(std::move(conversation->ids));
-  return fit_context(fields, model, std::nullopt, out);
+  if (out.begun.empty()) return {};
+  auto begun = model.tokenizer.encode(out.begun, {.add_special_tokens = false, .parse_special = true});
+  if (!begun.ok()) return unreadable("messages", begun.error());
+  out.prompts[0].insert(out.prompts[0].end(), begun->begin(), begun->end());
+  return {};
+}
+
+std::optional<ApiError> parse_chat(const json::object& body, const ServedModel& model, AnswerSpec& out,
+                                   std::vector<std::string>& unknown) {
+  if (auto error = read_chat(body, model, out, unknown)) return error;
+  return fit_context(FieldReader(body), model, std::nullopt, out);
 }
 
 std::optional<ApiError> parse_completion(const json::object& body, const ServedModel& model, AnswerSpec& out,
@@ -241,12 +226,8 @@ std::optional<ApiError> parse_completion(const json::object& body, const ServedM
   if (auto error = read_common(completion_fields(), body, model, out, unknown)) return error;
   const FieldReader fields(body);
   if (const auto logprobs = fields.count("logprobs")) {
-    if (*logprobs > 0) {
-      return unsupported_field("logprobs",
-                               "This server gives the log-probability of the tokens of the answer "
-                               "only: logprobs must be 0.");
-    }
     out.logprobs = true;
+    out.sampling.n_top = *logprobs;
   }
   if (auto error = read_prompts(*fields.find("prompt"), fields, model, out)) return error;
   for (const std::vector<uint32_t>& prompt : out.prompts) {
@@ -257,10 +238,14 @@ std::optional<ApiError> parse_completion(const json::object& body, const ServedM
                          fmt::format("{} prompts with n = {} are {} answers; up to {} are given at once.",
                                      out.prompts.size(), out.n, out.prompts.size() * out.n, kMostPrompts));
   }
-  if (fields.boolean("echo").value_or(false)) {
-    if (out.logprobs)
-      return unsupported_field(
-          "logprobs", "This server has no log-probabilities of the prompt: use logprobs without echo.");
+  const bool echo = fields.boolean("echo").value_or(false);
+  const bool answers =
+      fields.count("max_completion_tokens").value_or(fields.count("max_tokens").value_or(1)) > 0;
+  if (!answers && !echo)
+    return invalid_field("max_tokens", "max_tokens is 0: nothing is left to answer without echo.");
+  if (echo) {
+    // A prompt without an answer is run for the sake of its scores.
+    out.score_prompt = out.logprobs || !answers;
     for (const auto& prompt : out.prompts)
       out.echoes.push_back(model.tokenizer.decode(prompt, out.skip_special));
   }

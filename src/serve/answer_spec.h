@@ -24,7 +24,8 @@ struct AnswerSpec {
   std::vector<std::string> echoes;  // the prompts' text, when it goes in front of the answers; else empty
   uint32_t n = 1;
   std::vector<uint32_t> max_tokens;  // [prompts]
-  SamplingParams sampling{};         // without a seed
+  SamplingParams sampling{};         // without a seed and biases
+  std::vector<TokenBias> biases;     // tokens ascending
   std::optional<uint64_t> seed;
   std::vector<uint32_t> stop_ids;
   std::vector<std::string> stops;
@@ -32,8 +33,11 @@ struct AnswerSpec {
   std::shared_ptr<const Automaton> structure;  // of every answer; null: free text
   ToolDialect tools = ToolDialect::kNone;      // in which calls are written; kNone: an answer is text
   bool named_tool = false;
-  bool thinks = false, in_thought = false;  // as of ServedModel and Conversation
-  bool logprobs = false;
+  ToolDialect channels = ToolDialect::kNone;  // of a chat whose answers are in marked parts
+  std::string begun;                          // what the prompt has of the answer already
+  bool thinks = false, in_thought = false;    // as of ServedModel and Conversation
+  bool logprobs = false;                      // of the answer's tokens, with sampling.n_top others for each
+  bool score_prompt = false;                  // of the prompt's, too
   bool stream = false, include_usage = false;
   bool skip_special = true;
   bool return_token_ids = false;
@@ -52,6 +56,10 @@ std::optional<ApiError> parse_chat(const boost::json::object& body, const Served
                                    std::vector<std::string>& unknown);
 std::optional<ApiError> parse_completion(const boost::json::object& body, const ServedModel& model,
                                          AnswerSpec& out, std::vector<std::string>& unknown);
+
+// As parse_chat(), whatever the length of the prompt: nothing is said of max_tokens.
+std::optional<ApiError> read_chat(const boost::json::object& body, const ServedModel& model, AnswerSpec& out,
+                                  std::vector<std::string>& unknown);
 
 // The field `model`, when it is there, names this one. Errors: 404.
 std::optional<ApiError> check_model_name(const boost::json::object& body, const ServedModel& model);

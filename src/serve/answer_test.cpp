@@ -1,5 +1,6 @@
 #include "serve/answer.h"
 
+#include "serve/answer_format.h"
 #include "serve/testing/byte_model.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,8 @@ class AnswerTest : public testing::Test {
     origin.arrival = std::chrono::steady_clock::now();
     exchange_ = std::make_shared<RecordedExchange>();
     const AnswerSurroundings surroundings{*model_, source_, log_, metrics_, queue_};
-    answer_ = std::make_shared<Answer>(surroundings, std::move(spec), head, origin, exchange_);
+    answer_ = std::make_shared<Answer>(surroundings, std::move(spec),
+                                       std::make_unique<CompletionWriter>(head), origin, exchange_);
     answer_->start(99);
     first_ = source_.asked.empty() ? 0 : source_.asked.size() - 1;
   }
@@ -216,6 +218,49 @@ TEST_F(AnswerTest, ACompletionEchoesItsPromptsAndGivesLogprobs) {
                 "top_logprobs":[{"a":-0.5},{"bytes:\\xe4":-0.5}],"text_offset":[0,1]})"));
   EXPECT_EQ(body.at("choices").at(0).at("token_ids"), json::parse("[97,228]"));
   EXPECT_EQ(body.at("choices").at(0).at("text"), "a\ufffd");
+}
+
+TEST_F(AnswerTest, AnEchoedPromptHasScoresButForItsFirstToken) {
+  for (const bool stream : {false, true}) {
+    AnswerSpec scored = spec(false, stream);
+    scored.prompts = {{'x', 'y', 'z'}};
+    scored.echoes = {"xyz"};
+    scored.max_tokens = {0};
+    scored.logprobs = scored.score_prompt = true;
+    scored.sampling.n_top = 2;
+    ask(scored);
+    EXPECT_TRUE(source_.asked[first_].score_prompt);
+    const Sampled of_y[] = {{'z', -0.25f}, {'y', -2}}, of_z[] = {{'q', -1}, {'r', -INFINITY}};
+    source_.asked[first_].on_prompt_token({'y', -2, of_y});
+    source_.asked[first_].on_prompt_token({'z', -INFINITY, of_z});
+    source_.end(first_, EndReason::kMaxTokens);
+    const json::value body = stream ? frames()[0] : whole();
+    EXPECT_EQ(body.at("choices").at(0).at("logprobs"),
+              json::parse(R"({"tokens":["x","y","z"],"token_logprobs":[null,-2,-9999],
+                  "top_logprobs":[null,{"z":-0.25,"y":-2},{"q":-1,"r":-9999,"z":-9999}],
+                  "text_offset":[0,1,2]})"));
+    EXPECT_EQ(body.at("choices").at(0).at("text"), "xyz");
+    EXPECT_EQ(body.at("choices").at(0).at("finish_reason"), "length");
+    if (!stream) {
+      EXPECT_EQ(body.at("usage").at("completion_tokens"), 0);
+    }
+  }
+}
+
+TEST_F(AnswerTest, AChatTellsTheLikeliestTokensOfEachPlace) {
+  AnswerSpec with = spec(true, false);
+  with.logprobs = true;
+  with.sampling.n_top = 2;
+  with.biases = {{7, 3}};
+  ask(with);
+  EXPECT_EQ(source_.asked[0].sampling.n_top, 2u);
+  ASSERT_EQ(source_.asked[0].biases.size(), 1u);
+  const Sampled top[] = {{'a', -0.25f}, {0xc3, -1.5f}};
+  source_.asked[0].on_token({'a', -0.25f, top});
+  source_.end(0, EndReason::kStopToken);
+  EXPECT_EQ(whole().at("choices").at(0).at("logprobs").at("content").at(0), json::parse(R"(
+      {"token":"a","logprob":-0.25,"bytes":[97],"top_logprobs":[
+          {"token":"a","logprob":-0.25,"bytes":[97]},{"token":"bytes:\\xc3","logprob":-1.5,"bytes":[195]}]})"));
 }
 
 TEST_F(AnswerTest, LogprobsOfAChatNameTokenAndBytes) {

@@ -1,5 +1,7 @@
 #include "serve/request_fields.h"
 
+#include "abi/step.h"
+
 namespace plow {
 namespace {
 
@@ -20,6 +22,7 @@ const std::vector<Field> kAnswerFields = {
     {"presence_penalty", kNumber, kSupported, "Subtracted from the logit of tokens that the answer has", -2, 2},
     {"frequency_penalty", kNumber, kSupported, "The same, for each time", -2, 2},
     {"repetition_penalty", kNumber, kSupported, "Above 1: tokens that were there already become less likely", 0.01, 100},
+    {"logit_bias", kObject, kSupported, "By token id: from -100 to 100, added to its logit"},
     {"seed", kInteger, kSupported, "The same seed gives the same answer; -1: another for each request", -9223372036854775808.0, 18446744073709551615.0},
     {"stop", kStrings, kSupported, "Strings that end the answer; they are not part of it"},
     {"stop_token_ids", kIds, kSupported, "Tokens that end the answer; they are not part of it"},
@@ -51,7 +54,6 @@ const std::vector<Field> kAnswerFields = {
     {"request_id", kAny, kIgnored, "send the header X-Request-Id"},
     {"spaces_between_special_tokens", kAny, kIgnored, "text is decoded as the tokenizer says"},
 
-    {"logit_bias", kAny, kRefused, "a bias on single tokens"},
     {"min_tokens", kAny, kRefused, "a least length"},
     {"allowed_token_ids", kAny, kRefused, "a restricted vocabulary"},
     {"bad_words", kAny, kRefused, "forbidden words"},
@@ -72,6 +74,7 @@ const std::vector<Field> kChatOnly = {
     {"max_tokens", kInteger, kSupported, "Most tokens of an answer (the rest of the context when absent)", 1, 4294967295.0},
     {"max_completion_tokens", kInteger, kSupported, "The same under its newer name, which wins", 1, 4294967295.0},
     {"logprobs", kBoolean, kSupported, "Give the log-probability of every token of the answer"},
+    {"top_logprobs", kInteger, kSupported, "And of this many likeliest tokens in each place; needs logprobs", 0, kMaxTop},
     {"chat_template_kwargs", kObject, kSupported, "Variables for the chat template, such as enable_thinking"},
     {"reasoning_effort", kString, kSupported, "A variable for the chat template"},
     {"add_generation_prompt", kBoolean, kSupported, "Let the template ask for an answer (true when absent)"},
@@ -79,8 +82,6 @@ const std::vector<Field> kChatOnly = {
     {"tool_choice", kAny, kSupported, "\"auto\", \"none\", \"required\", or {type: \"function\", function: {name}}"},
     {"parallel_tool_calls", kBoolean, kSupported, "Several calls in one answer (true when absent)"},
 
-
-    {"top_logprobs", kAny, kRefused, "other tokens' log-probabilities"},
     {"functions", kAny, kRefused, "tool calls"},
     {"function_call", kAny, kRefused, "tool calls", 0, 0, R"("none")"},
     {"chat_template", kAny, kRefused, "a template of the caller"},
@@ -96,10 +97,10 @@ const std::vector<Field> kChatOnly = {
 
 const std::vector<Field> kCompletionOnly = {
     {"prompt", kPrompt, kSupported, "Text or token ids to go on from, one or several", 0, 0, nullptr, true},
-    {"max_tokens", kInteger, kSupported, "Most tokens of an answer (16 when absent, as in OpenAI's API)", 1, 4294967295.0},
-    {"max_completion_tokens", kInteger, kSupported, "The same under its newer name, which wins", 1, 4294967295.0},
-    {"logprobs", kInteger, kSupported, "0: give the log-probability of every token of the answer", 0, 1000},
-    {"echo", kBoolean, kSupported, "Put the prompt in front of the answer"},
+    {"max_tokens", kInteger, kSupported, "Most tokens of an answer (16 when absent, as in OpenAI's API); 0: none, with echo", 0, 4294967295.0},
+    {"max_completion_tokens", kInteger, kSupported, "The same under its newer name, which wins", 0, 4294967295.0},
+    {"logprobs", kInteger, kSupported, "Give the log-probability of every token of the answer, and of this many likeliest ones in its place", 0, kMaxTop},
+    {"echo", kBoolean, kSupported, "Put the prompt in front of the answer; its tokens then have log-probabilities, too"},
     {"add_special_tokens", kBoolean, kSupported, "Add what the tokenizer puts around a text (true when absent)"},
 
     {"best_of", kAny, kRefused, "a choice among answers", 0, 0, "1"},
@@ -134,6 +135,66 @@ const FieldTable kDetokenize = {"DetokenizeRequest", {
     {"tokens", kIds, kSupported, "Token ids", 0, 0, nullptr, true},
 }};
 
+const FieldTable kResponses = {"ResponsesRequest", {
+    {"model", kString, kSupported, "The model's name, as /v1/models lists it"},
+    {"input", kAny, kSupported, "A text, or items: messages, function_call, function_call_output", 0, 0, nullptr, true},
+    {"instructions", kString, kSupported, "A system message in front, of this answer only"},
+    {"previous_response_id", kString, kSupported, "A stored response that the conversation goes on from"},
+    {"store", kBoolean, kSupported, "Remember the answer, in memory and for a while (true when absent)"},
+    {"max_output_tokens", kInteger, kSupported, "Most tokens of the answer (the rest of the context when absent)", 1, 4294967295.0},
+    {"temperature", kNumber, kSupported, "0: always the likeliest token", 0, 100},
+    {"top_p", kNumber, kSupported, "Draw from the likeliest tokens that together have this probability", 1e-6, 1},
+    {"top_logprobs", kInteger, kSupported, "Log-probabilities of the answer's tokens and of this many in their places", 0, kMaxTop},
+    {"include", kArray, kSupported, "message.output_text.logprobs: log-probabilities of the answer's tokens"},
+    {"stream", kBoolean, kSupported, "Send the answer as server-sent events while it is made"},
+    {"text", kObject, kSupported, "format: {\"type\": \"text\"}, \"json_object\", or \"json_schema\" with name, schema, strict"},
+    {"reasoning", kObject, kSupported, "effort: a variable for the chat template"},
+    {"tools", kArray, kSupported, "Functions that the answer may call: {type: \"function\", name, description, parameters, strict}"},
+    {"tool_choice", kAny, kSupported, "\"auto\", \"none\", \"required\", or {type: \"function\", name}"},
+    {"parallel_tool_calls", kBoolean, kSupported, "Several calls in one answer (true when absent)"},
+
+    {"user", kAny, kIgnored, "who asks"},
+    {"metadata", kAny, kIgnored, "labels of the caller"},
+    {"service_tier", kAny, kIgnored, "there is one tier"},
+    {"safety_identifier", kAny, kIgnored, "who asks"},
+    {"prompt_cache_key", kAny, kIgnored, "a hint for caches"},
+    {"prompt_cache_retention", kAny, kIgnored, "a hint for caches"},
+    {"stream_options", kAny, kIgnored, "padding against traffic analysis"},
+
+    {"background", kAny, kRefused, "an answer that is fetched later"},
+    {"conversation", kAny, kRefused, "a conversation that the server keeps"},
+    {"max_tool_calls", kAny, kRefused, "tools that the server runs"},
+    {"prompt", kAny, kRefused, "a stored prompt"},
+    {"truncation", kAny, kRefused, "a prompt that is cut", 0, 0, R"("disabled")"},
+}};
+
+const std::vector<Field> kConversation = {
+    {"model", kString, kSupported, "The model's name, as /v1/models lists it"},
+    {"messages", kArray, kSupported, "The conversation: objects with role (user, assistant) and content, a text or blocks", 0, 0, nullptr, true},
+    {"system", kAny, kSupported, "What stands before the conversation: a text or text blocks"},
+    {"tools", kArray, kSupported, "Functions that the answer may call: {name, description, input_schema}"},
+    {"tool_choice", kObject, kSupported, "type: auto, any, none, or tool with name; disable_parallel_tool_use"},
+    {"thinking", kObject, kSupported, "type: enabled, adaptive, disabled; the template's enable_thinking. A budget is not kept"},
+    {"cache_control", kAny, kIgnored, "a hint for caches"},
+    {"mcp_servers", kAny, kRefused, "tools that the server runs"},
+    {"context_management", kAny, kRefused, "a conversation that is cut"},
+    {"output_config", kAny, kRefused, "a schema of the answer or an effort"},
+    {"output_format", kAny, kRefused, "a schema of the answer"},
+};
+
+const std::vector<Field> kMessagesOnly = {
+    {"max_tokens", kInteger, kSupported, "Most tokens of the answer", 1, 4294967295.0, nullptr, true},
+    {"stop_sequences", kStrings, kSupported, "Strings that end the answer; they are not part of it"},
+    {"temperature", kNumber, kSupported, "0: always the likeliest token", 0, 100},
+    {"top_p", kNumber, kSupported, "Draw from the likeliest tokens that together have this probability", 1e-6, 1},
+    {"top_k", kInteger, kSupported, "Draw from this many likeliest tokens", -1, 1e9},
+    {"stream", kBoolean, kSupported, "Send the answer as server-sent events while it is made"},
+    {"metadata", kAny, kIgnored, "labels of the caller"},
+    {"service_tier", kAny, kIgnored, "there is one tier"},
+    {"inference_geo", kAny, kIgnored, "there is one place"},
+    {"container", kAny, kRefused, "tools that the server runs"},
+};
+
 // clang-format on
 
 FieldTable with_answer_fields(const char* name, const std::vector<Field>& own) {
@@ -151,6 +212,22 @@ const FieldTable& chat_fields() {
 
 const FieldTable& completion_fields() {
   static const FieldTable table = with_answer_fields("CompletionRequest", kCompletionOnly);
+  return table;
+}
+
+const FieldTable& responses_fields() { return kResponses; }
+
+const FieldTable& messages_fields() {
+  static const FieldTable table = [] {
+    FieldTable all{"MessagesRequest", kConversation};
+    all.fields.insert(all.fields.end(), kMessagesOnly.begin(), kMessagesOnly.end());
+    return all;
+  }();
+  return table;
+}
+
+const FieldTable& count_tokens_fields() {
+  static const FieldTable table{"CountTokensRequest", kConversation};
   return table;
 }
 

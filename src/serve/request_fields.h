@@ -14,6 +14,9 @@ constexpr uint32_t kMostMessages = 16384;  // of one conversation
 
 const FieldTable& chat_fields();
 const FieldTable& completion_fields();
+const FieldTable& responses_fields();
+const FieldTable& messages_fields();
+const FieldTable& count_tokens_fields();
 const FieldTable& stream_option_fields();
 const FieldTable& tokenize_fields();
 const FieldTable& detokenize_fields();

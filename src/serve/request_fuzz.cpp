@@ -3,6 +3,8 @@
 // message, and every error is JSON with a message.
 #include "base/check.h"
 #include "serve/answer_spec.h"
+#include "serve/messages_api.h"
+#include "serve/responses_api.h"
 #include "serve/service.h"
 #include "serve/structure.h"
 #include "serve/testing/byte_model.h"
@@ -21,12 +23,14 @@ void check_error(const plow::ApiError& error) {
 void check_spec(const plow::AnswerSpec& spec, const plow::ServedModel& model) {
   PLOW_CHECK(!spec.prompts.empty() && spec.n >= 1, "nothing was asked for");
   for (size_t i = 0; i < spec.prompts.size(); ++i) {
-    PLOW_CHECK(!spec.prompts[i].empty() && spec.max_tokens[i] >= 1, "an empty prompt or answer");
+    PLOW_CHECK(!spec.prompts[i].empty() && (spec.max_tokens[i] >= 1 || spec.score_prompt),
+               "an empty prompt or answer");
     PLOW_CHECK(spec.prompts[i].size() + spec.max_tokens[i] <= model.context, "beyond the context");
     for (const uint32_t id : spec.prompts[i]) PLOW_CHECK(id < model.vocab, "beyond the vocabulary");
   }
   for (const uint32_t id : spec.stop_ids) PLOW_CHECK(id < model.vocab, "beyond the vocabulary");
-  PLOW_CHECK(plow::check_sampling(spec.sampling).ok(), "sampling that the engine refuses");
+  PLOW_CHECK(plow::check_sampling(spec.sampling, plow::kByteModelVocab).ok(),
+             "sampling that the engine refuses");
 }
 
 // Picks the first token that is allowed, or the last, some steps far.
@@ -48,6 +52,21 @@ void check_structure(const plow::AnswerSpec& spec, const plow::ServedModel& mode
   }
 }
 
+std::optional<plow::ApiError> parse_messages(const boost::json::object& body, const plow::ServedModel& model,
+                                             plow::AnswerSpec& spec, std::vector<std::string>& unknown) {
+  boost::json::object chat;
+  if (auto error = plow::chat_of_messages(body, false, chat, unknown)) return error;
+  return plow::parse_chat(chat, model, spec, unknown);
+}
+
+std::optional<plow::ApiError> parse_response(const boost::json::object& body, const plow::ServedModel& model,
+                                             plow::AnswerSpec& spec, std::vector<std::string>& unknown) {
+  static const plow::ResponseStore store;
+  plow::ResponsesRequest read;
+  if (auto error = plow::read_responses(body, store, read, unknown)) return error;
+  return plow::parse_chat(read.chat, model, spec, unknown);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -57,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check_error(*error);
     return 0;
   }
-  for (const auto parse : {plow::parse_chat, plow::parse_completion}) {
+  for (const auto parse : {plow::parse_chat, plow::parse_completion, parse_messages, parse_response}) {
     plow::AnswerSpec spec;
     std::vector<std::string> unknown;
     if (const auto error = parse(body, *model, spec, unknown)) {
@@ -67,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (spec.structure) check_structure(spec, *model);
     }
   }
-  for (const auto run : {plow::tokenize, plow::detokenize}) {
+  for (const auto run : {plow::tokenize, plow::detokenize, plow::count_tokens}) {
     std::vector<std::string> unknown;
     const auto result = run(body, *model, unknown);
     if (const auto* error = std::get_if<plow::ApiError>(&result)) {

@@ -202,8 +202,8 @@ TEST_F(RequestTest, WrongTypesAndRangesNameTheField) {
 }
 
 TEST_F(RequestTest, WhatWouldChangeTheAnswerAndIsNotThereIsRefusedUnlessItSaysNothing) {
-  for (const char* field : {R"("logit_bias":{"5":1})", R"("min_tokens":1)", R"("top_logprobs":3)",
-                            R"("continue_final_message":true)", R"("modalities":["audio"])"}) {
+  for (const char* field : {R"("min_tokens":1)", R"("typical_p":0.5)", R"("continue_final_message":true)",
+                            R"("modalities":["audio"])"}) {
     const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
     EXPECT_EQ(chat("," + std::string(field)), name + " unsupported_parameter");
   }
@@ -299,11 +299,46 @@ TEST_F(RequestTest, APromptIsTextOrIdsOrSeveral) {
   }
 }
 
-TEST_F(RequestTest, LogprobsOfACompletionAreThoseOfItsOwnTokens) {
+TEST_F(RequestTest, LogprobsOfACompletionAreOfItsOwnTokensAndWithEchoOfThePrompts) {
   ASSERT_EQ(completion(R"({"prompt":"a","logprobs":0})"), "ok");
-  EXPECT_TRUE(spec_.logprobs);
-  EXPECT_EQ(completion(R"({"prompt":"a","logprobs":2})"), "logprobs unsupported_parameter");
-  EXPECT_EQ(completion(R"({"prompt":"a","logprobs":0,"echo":true})"), "logprobs unsupported_parameter");
+  EXPECT_TRUE(spec_.logprobs && !spec_.score_prompt);
+  ASSERT_EQ(completion(R"({"prompt":"a","logprobs":20,"echo":true})"), "ok");
+  EXPECT_TRUE(spec_.logprobs && spec_.score_prompt);
+  EXPECT_EQ(spec_.sampling.n_top, 20u);
+  ASSERT_EQ(completion(R"({"prompt":"a","logprobs":1,"echo":true,"max_tokens":0})"), "ok");
+  EXPECT_EQ(spec_.max_tokens, std::vector<uint32_t>{0});
+  EXPECT_TRUE(spec_.score_prompt);
+  ASSERT_EQ(completion(R"({"prompt":"a","echo":true,"max_tokens":0})"), "ok");
+  EXPECT_TRUE(spec_.score_prompt && !spec_.logprobs);
+  ASSERT_EQ(completion(R"({"prompt":"a","echo":true})"), "ok");
+  EXPECT_FALSE(spec_.score_prompt);
+  EXPECT_EQ(completion(R"({"prompt":"a","max_tokens":0})"), "max_tokens invalid_value");
+  EXPECT_EQ(completion(R"({"prompt":"a","logprobs":21})"), "logprobs invalid_value");
+  ASSERT_EQ(chat(R"(,"logprobs":true,"top_logprobs":20)"), "ok");
+  EXPECT_EQ(spec_.sampling.n_top, 20u);
+  EXPECT_EQ(chat(R"(,"top_logprobs":2)"), "top_logprobs invalid_value");
+  EXPECT_EQ(chat(R"(,"logprobs":true,"top_logprobs":21)"), "top_logprobs invalid_value");
+}
+
+TEST_F(RequestTest, BiasesAreOfTokensThatAreThereAndInRange) {
+  ASSERT_EQ(chat(R"(,"logit_bias":{"97":-100,"5":1.5,"256":100,"6":0})"), "ok");
+  ASSERT_EQ(spec_.biases.size(), 4u);
+  EXPECT_EQ(spec_.biases[0].token, 5u);
+  EXPECT_EQ(spec_.biases[0].bias, 1.5f);
+  EXPECT_EQ(spec_.biases[3].token, 256u);
+  for (const char* bias :
+       {R"({"260":1})", R"({"-1":1})", R"({"a":1})", R"({"":1})", R"({"01":1})", R"({"1.0":1})",
+        R"({" 1":1})", R"({"99999999999999999999":1})", R"({"1":101})", R"({"1":-100.5})", R"({"1":"2"})",
+        R"({"1":null})", R"({"1":1e999})", "[[1,2]]", "5"}) {
+    EXPECT_NE(chat(",\"logit_bias\":" + std::string(bias)), "ok") << bias;
+    EXPECT_EQ(error_->status, 400) << bias;
+    if (std::string_view(bias).find("1e999") == std::string_view::npos) {
+      EXPECT_EQ(error_->param, "logit_bias");
+    }
+  }
+  std::string many;
+  for (uint32_t i = 0; i <= kMaxBias; ++i) many += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":1";
+  EXPECT_EQ(chat(",\"logit_bias\":{" + many + "}"), "logit_bias invalid_value");
 }
 
 TEST_F(RequestTest, AnotherModelIsNotFound) {

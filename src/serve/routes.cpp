@@ -14,6 +14,10 @@ constexpr bool kKeyless = true, kNeedsKey = false;
 constexpr std::array<Route, kRouteIds - 1> kRoutes = {{
     {RouteId::kChat, "POST", "/v1/chat/completions", kNeedsKey, "An answer to a conversation", chat_fields},
     {RouteId::kCompletions, "POST", "/v1/completions", kNeedsKey, "Text that goes on from a prompt", completion_fields},
+    {RouteId::kResponses, "POST", "/v1/responses", kNeedsKey, "An answer to a conversation, as a list of items", responses_fields},
+    {RouteId::kResponse, "GET", "/v1/responses/{response}", kNeedsKey, "A response that was stored"},
+    {RouteId::kMessages, "POST", "/v1/messages", kNeedsKey, "An answer to a conversation, in the shape of Anthropic's API", messages_fields},
+    {RouteId::kCountTokens, "POST", "/v1/messages/count_tokens", kNeedsKey, "How many tokens a conversation has", count_tokens_fields},
     {RouteId::kModels, "GET", "/v1/models", kNeedsKey, "The models"},
     {RouteId::kModel, "GET", "/v1/models/{model}", kNeedsKey, "One model"},
     {RouteId::kTokenize, "POST", "/tokenize", kNeedsKey, "Text to token ids", tokenize_fields},

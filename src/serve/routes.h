@@ -15,6 +15,10 @@ namespace plow {
 enum class RouteId : uint8_t {
   kChat,
   kCompletions,
+  kResponses,
+  kResponse,
+  kMessages,
+  kCountTokens,
   kModels,
   kModel,
   kTokenize,
@@ -35,7 +39,7 @@ constexpr size_t kRouteIds = static_cast<size_t>(RouteId::kNone) + 1;
 struct Route {
   RouteId id;
   const char* method;
-  const char* path;  // /v1/models/{model}: a last part that may be anything
+  const char* path;  // /v1/models/{model}: a last part that may be anything, once no other path fits
   bool keyless;      // answers without the API key
   const char* summary;
   const FieldTable& (*fields)() = nullptr;  // of the body, when it has one
@@ -45,7 +49,7 @@ std::span<const Route> routes();
 
 struct RouteMatch {
   const Route* route = nullptr;  // null: none for this path and method
-  std::string parameter;         // what stands for {model}, decoded
+  std::string parameter;         // what stands for {model} or {response}, decoded
   std::string allowed;           // methods that the path has, when the method is not among them: "GET, HEAD"
 };
 // Routes under /v1 answer without it too. HEAD finds what GET does.

@@ -1,9 +1,12 @@
 #include "serve/service.h"
 
 #include "base/json_string.h"
+#include "serve/answer_format.h"
 #include "serve/answer_spec.h"
+#include "serve/messages_api.h"
 #include "serve/openapi.h"
 #include "serve/request_fields.h"
+#include "serve/responses_api.h"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -126,6 +129,8 @@ std::optional<ApiError> Service::check_access(const HttpRequest& head, const Rou
   constexpr std::string_view kScheme = "Bearer ";
   const std::string_view given = head.field("Authorization");
   if (given.starts_with(kScheme) && same_key(given.substr(kScheme.size()), options_.api_key)) return {};
+  // The header of Anthropic's clients.
+  if (same_key(head.field("X-Api-Key"), options_.api_key)) return {};
   return ApiError{.status = 401,
                   .message = given.empty() ? "This server asks for an API key: Authorization: Bearer KEY."
                                            : "The API key is wrong.",
@@ -138,7 +143,7 @@ std::optional<HttpResponse> Service::check_head(const HttpRequest& head) {
   const std::optional<ApiError> error = check_access(head, match);
   if (!error) return {};
   RequestOrigin origin = origin_of(head, match.route == nullptr ? RouteId::kNone : match.route->id);
-  HttpResponse response = error_response(*error, origin.record.id);
+  HttpResponse response = error_response(*error, origin.record.id, origin.route);
   if (error->status == 405) response.fields.push_back({"Allow", match.allowed});
   if (error->status == 401) response.fields.push_back({"WWW-Authenticate", "Bearer"});
   account(origin, error->status, error->message);
@@ -153,7 +158,7 @@ HttpResponse Service::refuse(int status, const std::string& why) {
     error.type = "unavailable_error";
     error.retry_after = queue_.seconds(source_.status().counts.waiting);
   }
-  return error_response(error, origin.record.id);
+  return error_response(error, origin.record.id, origin.route);
 }
 
 void Service::account(RequestOrigin& origin, int status, const std::string& note) {
@@ -179,9 +184,10 @@ void Service::handle(HttpRequest request, Exchange exchange) {
   PLOW_CHECK(match.route != nullptr, "a request without a route passed check_head()");
   const RouteId route = match.route->id;
   RequestOrigin origin = origin_of(request, route);
-  if (route == RouteId::kChat || route == RouteId::kCompletions)
+  if (route == RouteId::kChat || route == RouteId::kCompletions || route == RouteId::kResponses ||
+      route == RouteId::kMessages)
     return answer(request, std::move(origin), exchange);
-  if (route == RouteId::kTokenize || route == RouteId::kDetokenize) {
+  if (route == RouteId::kTokenize || route == RouteId::kDetokenize || route == RouteId::kCountTokens) {
     HttpResponse response = run_text_route(request, route, origin.record.id);
     return reply(std::move(origin), exchange, std::move(response));
   }
@@ -189,31 +195,47 @@ void Service::handle(HttpRequest request, Exchange exchange) {
   reply(std::move(origin), exchange, std::move(response));
 }
 
-void Service::answer(const HttpRequest& request, RequestOrigin origin, Exchange exchange) {
-  const bool chat = origin.route == RouteId::kChat;
+// The body in the shape of its API; unknown fields are warned of.
+std::optional<ApiError> Service::read_answer(const HttpRequest& request, const RequestOrigin& origin,
+                                             AnswerSpec& spec, std::unique_ptr<AnswerWriter>& writer) {
   json::object body;
-  AnswerSpec spec;
+  if (auto error = parse_body(request.body, body)) return error;
   std::vector<std::string> unknown;
-  std::optional<ApiError> error = parse_body(request.body, body);
-  if (!error)
+  std::optional<ApiError> error;
+  const std::string& id = origin.record.id;
+  const int64_t now = unix_seconds(std::chrono::system_clock::now());
+  if (origin.route == RouteId::kMessages) {
+    json::object chat;
+    error = chat_of_messages(body, false, chat, unknown);
+    if (!error) error = parse_chat(chat, model_, spec, unknown);
+    writer = std::make_unique<MessageWriter>("msg_" + id, model_.name);
+  } else if (origin.route == RouteId::kResponses) {
+    ResponsesRequest read;
+    error = read_responses(body, responses_, read, unknown);
+    if (!error) error = parse_chat(read.chat, model_, spec, unknown);
+    writer = std::make_unique<ResponseWriter>("resp_" + id, model_.name, now, std::move(read), responses_);
+  } else {
+    const bool chat = origin.route == RouteId::kChat;
     error = chat ? parse_chat(body, model_, spec, unknown) : parse_completion(body, model_, spec, unknown);
-  if (error) {
-    HttpResponse response = error_response(*error, origin.record.id);
+    writer = std::make_unique<CompletionWriter>(AnswerHead{
+        chat, (chat ? "chatcmpl-" : "cmpl-") + id, model_.name, model_.fingerprint, now, spec.include_usage});
+  }
+  if (!error) warn_of_unknown(unknown);
+  return error;
+}
+
+void Service::answer(const HttpRequest& request, RequestOrigin origin, Exchange exchange) {
+  AnswerSpec spec;
+  std::unique_ptr<AnswerWriter> writer;
+  if (const auto error = read_answer(request, origin, spec, writer)) {
+    HttpResponse response = error_response(*error, origin.record.id, origin.route);
     return reply(std::move(origin), exchange, std::move(response));
   }
-  warn_of_unknown(unknown);
-  AnswerHead head;
-  head.chat = chat;
-  head.id = (chat ? "chatcmpl-" : "cmpl-") + origin.record.id;
-  head.model = model_.name;
-  head.fingerprint = model_.fingerprint;
-  head.created = unix_seconds(std::chrono::system_clock::now());
-  head.stream_usage = spec.include_usage;
   const uint64_t seed = seed_of(random_, ++requests_);
   const AnswerSurroundings surroundings{model_,   source_, log_,
                                         metrics_, queue_,  spec.structure ? &trie() : nullptr};
   auto started =
-      std::make_shared<Answer>(surroundings, std::move(spec), std::move(head), std::move(origin), exchange);
+      std::make_shared<Answer>(surroundings, std::move(spec), std::move(writer), std::move(origin), exchange);
   exchange->post([started, seed] { started->start(seed); });
 }
 
@@ -246,12 +268,14 @@ HttpResponse Service::run_text_route(const HttpRequest& request, RouteId route, 
   std::variant<std::string, ApiError> result;
   if (auto error = parse_body(request.body, body)) {
     result = *error;
+  } else if (route == RouteId::kCountTokens) {
+    result = count_tokens(body, model_, unknown);
   } else {
     result =
         route == RouteId::kTokenize ? tokenize(body, model_, unknown) : detokenize(body, model_, unknown);
   }
   warn_of_unknown(unknown);
-  if (const ApiError* error = std::get_if<ApiError>(&result)) return error_response(*error, id);
+  if (const ApiError* error = std::get_if<ApiError>(&result)) return error_response(*error, id, route);
   return json_response(std::get<std::string>(std::move(result)));
 }
 
@@ -261,6 +285,8 @@ HttpResponse Service::page_or_document(RouteId route, const std::string& paramet
       return models({});
     case RouteId::kModel:
       return models(parameter);
+    case RouteId::kResponse:
+      return stored_response(parameter);
     case RouteId::kTokenizerInfo:
       return json_response(tokenizer_info(model_));
     case RouteId::kHealthz:
@@ -310,6 +336,15 @@ HttpResponse Service::models(const std::string& only) const {
   json::object named{{"model", only}};
   const std::optional<ApiError> error = check_model_name(named, model_);
   return with_body("application/json", error_json(*error), error->status);
+}
+
+HttpResponse Service::stored_response(const std::string& id) const {
+  if (auto stored = responses_.find(id)) return json_response(std::move(stored->response));
+  const ApiError error{.status = 404,
+                       .message = "There is no such response: it was not stored, or it is forgotten.",
+                       .type = "not_found_error",
+                       .code = "not_found"};
+  return with_body("application/json", error_json(error), error.status);
 }
 
 std::string Service::status_json() const {

@@ -5,6 +5,7 @@
 #include "serve/http.h"
 #include "serve/metrics.h"
 #include "serve/queue_estimate.h"
+#include "serve/response_store.h"
 #include "serve/serve_log.h"
 #include "serve/served_model.h"
 
@@ -50,8 +51,11 @@ class Service : public HttpHandler {
   HttpResponse page_or_document(RouteId route, const std::string& parameter);
   HttpResponse ready() const;
   HttpResponse models(const std::string& only) const;
+  HttpResponse stored_response(const std::string& id) const;
   std::string status_json() const;
   std::string metrics_text() const;
+  std::optional<ApiError> read_answer(const HttpRequest& request, const RequestOrigin& origin,
+                                      AnswerSpec& spec, std::unique_ptr<AnswerWriter>& writer);
   HttpResponse run_text_route(const HttpRequest& request, RouteId route, const std::string& id);
   void warn_of_unknown(const std::vector<std::string>& fields);
   void reply(RequestOrigin origin, Exchange exchange, HttpResponse response);
@@ -69,6 +73,8 @@ class Service : public HttpHandler {
   const uint64_t random_;  // differs between runs: ids and seeds are made of it
   std::atomic<uint64_t> requests_{0};
 
+  ResponseStore responses_;
+
   std::once_flag trie_made_;  // at the first request with a structure: not every server gets one
   std::unique_ptr<const TokenTrie> trie_;
 
@@ -76,11 +82,14 @@ class Service : public HttpHandler {
   std::set<std::string> unknown_;  // fields that were warned of
 };
 
-// The texts of /tokenize, /detokenize and /tokenizer_info; or what is wrong with the request.
+// The texts of /tokenize, /detokenize, /v1/messages/count_tokens and /tokenizer_info; or what is wrong with
+// the request.
 std::variant<std::string, ApiError> tokenize(const boost::json::object& body, const ServedModel& model,
                                              std::vector<std::string>& unknown);
 std::variant<std::string, ApiError> detokenize(const boost::json::object& body, const ServedModel& model,
                                                std::vector<std::string>& unknown);
+std::variant<std::string, ApiError> count_tokens(const boost::json::object& body, const ServedModel& model,
+                                                 std::vector<std::string>& unknown);
 std::string tokenizer_info(const ServedModel& model);
 
 }  // namespace plow

@@ -2,6 +2,7 @@
 // (content; tokens).
 #include "base/json_string.h"
 #include "serve/answer_spec.h"
+#include "serve/messages_api.h"
 #include "serve/request_fields.h"
 #include "serve/service.h"
 #include "text/tokenizer/utf8.h"
@@ -108,6 +109,15 @@ std::variant<std::string, ApiError> detokenize(const json::object& body, const S
   out += ",\"content\":";
   append_json_string(out, text);
   return out + "}";
+}
+
+std::variant<std::string, ApiError> count_tokens(const json::object& body, const ServedModel& model,
+                                                 std::vector<std::string>& unknown) {
+  json::object chat;
+  if (auto error = chat_of_messages(body, true, chat, unknown)) return *error;
+  AnswerSpec spec;
+  if (auto error = read_chat(chat, model, spec, unknown)) return *error;
+  return json::serialize(json::object{{"input_tokens", spec.prompts[0].size()}});
 }
 
 std::string tokenizer_info(const ServedModel& model) {

@@ -23,6 +23,8 @@ std::string unquoted(const std::string& json_string) {
 
 ToolDialect tool_dialect_of(std::string_view source) {
   const auto has = [&](std::string_view text) { return source.find(text) != std::string_view::npos; };
+  if (has("<|channel|>") && has("<|message|>")) return ToolDialect::kHarmony;
+  if (has("<|tool_call>call:")) return ToolDialect::kGemma;
   if (!has("tools")) return ToolDialect::kNone;
   if (has("<tool_call>")) return ToolDialect::kHermes;
   // Llama 3.1 to 3.3: the template's own words ask for this form.

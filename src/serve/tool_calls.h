@@ -11,9 +11,11 @@
 namespace plow {
 
 enum class ToolDialect : uint8_t {
-  kNone,    // the template knows no tools
-  kHermes,  // <tool_call>{"name": ..., "arguments": {...}}</tool_call>, as Hermes and Qwen write it
-  kLlama3,  // {"name": ..., "parameters": {...}}, several with "; " between them, instead of text
+  kNone,     // the template knows no tools
+  kHermes,   // <tool_call>{"name": ..., "arguments": {...}}</tool_call>, as Hermes and Qwen write it
+  kLlama3,   // {"name": ..., "parameters": {...}}, several with "; " between them, instead of text
+  kHarmony,  // messages in channels, as GPT-OSS writes them (channel_parser.h)
+  kGemma,    // marked parts, calls in a notation of its own, as Gemma 4 writes them (channel_parser.h)
 };
 ToolDialect tool_dialect_of(std::string_view template_source);
 // The key of a call's arguments.
@@ -26,6 +28,7 @@ constexpr std::string_view kCallTag = "<tool_call>", kCallEndTag = "</tool_call>
 struct ToolEvent {
   enum class Kind : uint8_t {
     kText,
+    kThought,    // of ChannelParser only
     kCall,       // one begins; the text is the function's name
     kArguments,  // of the call that began last; the JSON text of all of its pieces is an object
   };

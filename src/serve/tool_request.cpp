@@ -2,6 +2,7 @@
 
 #include "grammar/json_grammar.h"
 #include "grammar/json_schema.h"
+#include "serve/channel_parser.h"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -182,6 +183,37 @@ bool is_strict(const json::value& tool) {
   return strict != nullptr && strict->is_bool() && strict->get_bool();
 }
 
+// The only tool that the answer can begin with, when it must.
+std::optional<ApiError> read_channel_tools(const std::vector<Tool>& tools, const std::string& choice,
+                                           const ServedModel& model, ToolRequest& out) {
+  out.dialect = model.tool_dialect;
+  if (choice == "auto") return {};
+  const auto is_it = [&](const Tool& tool) { return !out.named || tool.name == choice.substr(1); };
+  const auto tool = std::ranges::find_if(tools, is_it);
+  if (tool == tools.end())
+    return invalid_field("tool_choice", fmt::format("There is no tool {} among the tools.",
+                                                    json::serialize(json::value(choice.substr(1)))));
+  if (model.tool_dialect == ToolDialect::kGemma || (!out.named && tools.size() > 1)) {
+    return unsupported_field("tool_choice",
+                             fmt::format("{} cannot be held to {}: use \"auto\".", model.name,
+                                         out.named ? "one tool" : "calling one of several tools"));
+  }
+  out.begin = fmt::format("<|channel|>commentary to=functions.{} <|constrain|>json<|message|>", tool->name);
+  Grammar grammar;
+  const Result<Expr> arguments = add_json_schema(grammar, tool->parameters, {false});
+  if (!arguments.ok())
+    return invalid_field("tools",
+                         fmt::format("The parameters of {}: {}", tool->name, arguments.error().message));
+  grammar.root = grammar.new_rule();
+  grammar.define(grammar.root, *arguments);
+  const Result<Automaton> automaton = compile_grammar(grammar);
+  if (!automaton.ok())
+    return invalid_field("tools",
+                         fmt::format("The parameters of {}: {}", tool->name, automaton.error().message));
+  out.grammar = std::make_shared<const Automaton>(*automaton);
+  return {};
+}
+
 }  // namespace
 
 std::optional<ApiError> read_tools(const FieldReader& fields, const ServedModel& model, ToolRequest& out) {
@@ -196,11 +228,12 @@ std::optional<ApiError> read_tools(const FieldReader& fields, const ServedModel&
   if (model.tool_dialect == ToolDialect::kNone) {
     return unsupported_field(
         "tools", fmt::format("The chat template of {} knows no way to call tools that this server "
-                             "reads (Hermes' and Qwen's, or Llama 3's).",
+                             "reads (those of Hermes and Qwen, Llama 3, GPT-OSS and Gemma 4).",
                              model.name));
   }
   out.for_template = list == nullptr ? json::value() : *list;
   out.named = choice[0] == '=';
+  if (has_channels(model.tool_dialect)) return read_channel_tools(tools, choice, model, out);
   CallGrammar grammar(model.tool_dialect, !out.named && fields.boolean("parallel_tool_calls").value_or(true));
   bool any = false;
   for (size_t i = 0; i < tools.size(); ++i) {

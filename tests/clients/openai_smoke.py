@@ -3,6 +3,7 @@
 
 Skipped with a message when the package is not installed (pip install openai)."""
 import asyncio
+import json
 import sys
 import urllib.request
 
@@ -26,6 +27,13 @@ def check(name, holds):
 
 
 check.failed = False
+
+
+def client_tokens(text):
+    body = json.dumps({"content": text}).encode()
+    request = urllib.request.Request(sys.argv[1] + "/tokenize", body, {"Authorization": f"Bearer {key}"})
+    return json.load(urllib.request.urlopen(request))["tokens"]
+
 
 model = client.models.list().data[0].id
 check("models.retrieve gives what models.list names", client.models.retrieve(model).id == model)
@@ -53,6 +61,15 @@ check("n choices of a seed come again", [c.message.content for c in several.choi
 logprobs = client.chat.completions.create(model=model, logprobs=True, **options).choices[0].logprobs.content
 check("a logprob for every token", len(logprobs) == whole.usage.completion_tokens and all(t.logprob <= 0 for t in logprobs))
 
+ranked = client.chat.completions.create(model=model, logprobs=True, top_logprobs=5, **options).choices[0].logprobs.content
+check("greedy tokens are the likeliest of five", all(len(t.top_logprobs) == 5 and t.top_logprobs[0].token == t.token
+      and t.top_logprobs[0].logprob == t.logprob for t in ranked))
+banned = client.chat.completions.create(model=model, logit_bias={str(i): -100 for i in client_tokens(text)}, **options)
+check("tokens with a bias of -100 are not taken", not set(client_tokens(banned.choices[0].message.content)) & set(client_tokens(text)))
+scored = client.completions.create(model=model, prompt="Once upon a time", max_tokens=0, echo=True, logprobs=2).choices[0]
+check("an echoed prompt has scores but for its first token", scored.text == "Once upon a time" and scored.logprobs.token_logprobs[0] is None
+      and all(p <= 0 for p in scored.logprobs.token_logprobs[1:]) and "".join(scored.logprobs.tokens) == scored.text)
+
 completion = client.completions.create(model=model, prompt=["Once upon", "The sea"], max_tokens=5, temperature=0, logprobs=0)
 check("a completion for each prompt, in order", [c.index for c in completion.choices] == [0, 1]
       and len(completion.choices[0].logprobs.tokens) == 5)
@@ -71,6 +88,16 @@ class City(pydantic.BaseModel):
 
 parsed = client.chat.completions.parse(model=model, messages=messages, temperature=0, max_tokens=120, response_format=City)
 check("parse() gives the class that was asked for", isinstance(parsed.choices[0].message.parsed, City))
+answered = client.responses.create(model=model, input="Name three colours.", temperature=0, max_output_tokens=24)
+check("a response has the chat's text", answered.output_text == text and answered.status in ("completed", "incomplete"))
+with client.responses.stream(model=model, input="Name three colours.", temperature=0, max_output_tokens=24) as stream:
+    deltas = "".join(e.delta for e in stream if e.type == "response.output_text.delta")
+check("a streamed response has it, too", deltas == text)
+again = client.responses.create(model=model, input="More.", previous_response_id=answered.id, temperature=0, max_output_tokens=8)
+check("a response goes on from another", again.usage.input_tokens > answered.usage.input_tokens
+      and client.responses.retrieve(again.id).output_text == again.output_text)
+schema = client.responses.parse(model=model, input="Name three colours.", temperature=0, max_output_tokens=120, text_format=City)
+check("responses.parse() gives the class that was asked for", isinstance(schema.output_parsed, City))
 chosen = client.chat.completions.create(model=model, messages=messages, temperature=1, seed=1, max_tokens=20,
                                         extra_body={"structured_outputs": {"choice": ["red", "green"]}})
 check("a choice is one of its texts", chosen.choices[0].message.content in ("red", "green"))

@@ -81,6 +81,10 @@ Engine TestBundle::engine(IsaLevel isa) const {
   return must(Engine::load(path_, options));
 }
 
+const TestBundle& shared_bundle(SharedBundles& bundles, const std::string& name, const CompileOptions& options) {
+  return bundles.try_emplace(name, options).first->second;
+}
+
 std::vector<LogitsByPosition> teacher_forced(Engine& engine, const std::vector<const GoldenPrompt*>& prompts, uint32_t chunk) {
   std::vector<Feed> feeds;
   for (const GoldenPrompt* prompt : prompts) {

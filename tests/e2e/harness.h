@@ -26,6 +26,12 @@ class TestBundle {
   std::filesystem::path path_;
 };
 
+// Bundles of one test program that several of its tests use, by a name that says the options that differ.
+using SharedBundles = std::map<std::string, TestBundle>;
+
+// That of `name`, which is compiled when it is asked for first.
+const TestBundle& shared_bundle(SharedBundles& bundles, const std::string& name, const CompileOptions& options);
+
 // Logits of one sequence by position.
 using LogitsByPosition = std::map<uint32_t, std::vector<float>>;
 

@@ -18,6 +18,8 @@ bool full() { return std::getenv("PLOW_TEST_FULL") != nullptr; }
 
 class RealModel : public testing::TestWithParam<std::string> {
  protected:
+  static void TearDownTestSuite() { bundles_.clear(); }
+
   void SetUp() override {
     const fs::path checkpoint = fs::path(PLOW_SOURCE_DIR) / "build/models" / GetParam() / "checkpoint";
     ASSERT_TRUE(fs::exists(checkpoint)) << "scripts/fetch_model.sh " << GetParam() << " fetches it";
@@ -39,6 +41,15 @@ class RealModel : public testing::TestWithParam<std::string> {
     golden_.prompts = std::move(kept);
   }
 
+  // Compiled once for all tests of a model, and removed after the last: it has up to 1.3 GB.
+  const TestBundle& bundle(DType kv_dtype) {
+    options_.kv_dtype = kv_dtype;
+    return shared_bundle(bundles_, bundle_name(kv_dtype), options_);
+  }
+  void remove_bundle(DType kv_dtype) { bundles_.erase(bundle_name(kv_dtype)); }
+  std::string bundle_name(DType kv_dtype) const { return GetParam() + " " + dtype_name(kv_dtype); }
+
+  static inline SharedBundles bundles_;
   Golden golden_;
   CompileOptions options_;
 };
@@ -64,9 +75,7 @@ double allowed_margin(const Golden& golden, double tolerance) { return 2 * (tole
 TEST_P(RealModel, GreedyAnswersAreTransformers) {
   if (!full()) keep([](size_t i, const GoldenPrompt&) { return i % 3 == 0; });
   for (const DType kv_dtype : {DType::kF32, DType::kBf16}) {
-    options_.kv_dtype = kv_dtype;
-    const TestBundle bundle(options_);
-    Engine engine = bundle.engine();
+    Engine engine = bundle(kv_dtype).engine();
     const double tolerance = kv_dtype == DType::kF32 ? golden_.tolerance_f32 : golden_.tolerance_kv_bf16;
     const GreedyOutcome outcome = greedy_outcome(engine, golden_.prompts, 256);
     EXPECT_GE(outcome.tokens, golden_.prompts.size() * 32);
@@ -77,13 +86,12 @@ TEST_P(RealModel, GreedyAnswersAreTransformers) {
       EXPECT_LE(d.margin, allowed_margin(golden_, tolerance)) << "prompt " << d.prompt << ", token " << d.token;
     }
   }
+  remove_bundle(DType::kBf16);
 }
 
 TEST_P(RealModel, LogitsAreTransformersHoweverPromptsAreCut) {
   if (!full()) keep([](size_t, const GoldenPrompt& prompt) { return prompt.ids.size() < 200; });
-  options_.kv_dtype = DType::kF32;
-  const TestBundle bundle(options_);
-  Engine engine = bundle.engine();
+  Engine engine = bundle(DType::kF32).engine();
   std::vector<const GoldenPrompt*> prompts;
   for (const GoldenPrompt& prompt : golden_.prompts) {
     if (!prompt.logits.empty()) prompts.push_back(&prompt);
@@ -101,6 +109,7 @@ TEST_P(RealModel, LogitsAreTransformersHoweverPromptsAreCut) {
                 golden_.tolerance_f32);
     EXPECT_LE(worst, golden_.tolerance_f32) << "chunk " << cut.chunk << ", batch " << cut.batch;
   }
+  remove_bundle(DType::kF32);
 }
 
 // The models whose references are here (tests/golden/models).

@@ -92,6 +92,10 @@ class InputCheck {
         return input_error(
             fmt::format("sample {} has temperature {}, which is not above 0", s, params.temperature));
       }
+      if (params.n_top > 0) {
+        return input_error(fmt::format(
+            "sample {} asks for its {} likeliest tokens, which this machine does not tell", s, params.n_top));
+      }
     }
     if (input_.n_steps == 1) return {};
     std::vector<bool> sampled(input_.token_ids.size(), false);

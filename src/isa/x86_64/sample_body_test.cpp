@@ -16,6 +16,7 @@ namespace {
 struct Expected {
   uint32_t token;
   double logprob;
+  std::vector<uint32_t> top;  // all tokens, the likeliest first
 };
 
 Expected expected_sample(const std::vector<float>& row, const std::vector<uint32_t>& history,
@@ -26,6 +27,9 @@ Expected expected_sample(const std::vector<float>& row, const std::vector<uint32
   for (size_t t = 0; params.mask != nullptr && t < l.size(); ++t) {
     if ((params.mask[t / 32] & (1u << (t % 32))) == 0) l[t] = -INFINITY;
   }
+  for (size_t t = params.n_ids; params.n_ids > 0 && t < l.size(); ++t) l[t] = -INFINITY;
+  for (uint32_t i = 0; i < params.n_bias; ++i)
+    l[params.bias[i].token] += static_cast<double>(params.bias[i].bias);
   std::map<uint32_t, uint32_t> counts;
   for (size_t i = 0; i < history.size(); ++i) counts[history[i]] += i >= params.prompt_tokens;
   for (const auto& [token, count] : counts) {
@@ -64,11 +68,16 @@ Expected expected_sample(const std::vector<float>& row, const std::vector<uint32
       if (sum > threshold) break;
     }
   }
+  std::vector<uint32_t> top(l.size());
+  std::iota(top.begin(), top.end(), 0u);
+  std::stable_sort(top.begin(), top.end(), [&](uint32_t a, uint32_t b) { return raw[a] > raw[b]; });
+  const bool given = (params.flags & kSampleGiven) != 0;
+  if (given) token = params.given;
   const double most = *std::max_element(raw.begin(), raw.end());
-  if (most == -INFINITY || l[order[0]] == -INFINITY) return {0, -INFINITY};
+  if (most == -INFINITY || (!given && l[order[0]] == -INFINITY)) return {0, -INFINITY, top};
   double sum = 0;
   for (double x : raw) sum += std::exp(x - most);
-  return {token, raw[token] - most - std::log(sum)};
+  return {token, raw[token] - most - std::log(sum), top};
 }
 
 SamplingParams neutral() {
@@ -207,6 +216,71 @@ TEST(SampleBody, OnlyTokensOfTheMaskAreTaken) {
         rows.params[i].mask = masks[i].data();
       }
       check(rows);
+    }
+  }
+}
+
+TEST(SampleBody, BiasesMoveTokensAndIdsOfNoTokenAreNeverTaken) {
+  for (const bool greedy : {true, false}) {
+    SamplingParams params = neutral();
+    params.flags = greedy ? kSampleGreedy : 0u;
+    SampledRows rows = random_rows(40, 203, 6, params);
+    const std::vector<TokenBias> biases = {{0, 100}, {3, 4.5f}, {17, -100}, {150, 5}, {202, 100}};
+    for (size_t i = 0; i < rows.params.size(); ++i) {
+      SamplingParams& row = rows.params[i];
+      row.n_ids = i % 3 == 0 ? 0 : i % 3 == 1 ? 151 : 1000;  // none, some, more than there are
+      row.bias = biases.data() + i % 2;
+      row.n_bias = static_cast<uint32_t>(i % 5);
+      row.frequency_penalty = i % 7 == 0 ? 0.5f : 0;
+      rows.logits[i][190] = 50;  // the likeliest of all, where it may be taken
+    }
+    check(rows);
+  }
+}
+
+TEST(SampleBody, AGivenTokenIsOnlyScored) {
+  SamplingParams params = neutral();
+  params.flags = kSampleGiven;
+  SampledRows rows = random_rows(30, 77, 6, params);
+  for (size_t i = 0; i < rows.params.size(); ++i) {
+    rows.params[i].given = static_cast<uint32_t>(i * 3 % 77);
+    rows.params[i].n_ids = 5;
+    rows.params[i].repetition_penalty = 2;
+  }
+  rows.logits[4][12] = -INFINITY;
+  rows.logits[5][15] = NAN;
+  check(rows);
+}
+
+TEST(SampleBody, TheLikeliestTokensAreTold) {
+  SamplingParams params = neutral();
+  for (const uint32_t vocab : {1u, 15u, 16u, 500u}) {
+    SampledRows rows = random_rows(24, vocab, 3, params);
+    std::vector<std::vector<Sampled>> top(rows.params.size(), std::vector<Sampled>(kMaxTop));
+    const TokenBias bias{0, 50};
+    for (size_t i = 0; i < rows.params.size(); ++i) {
+      rows.params[i].n_top = static_cast<uint32_t>(i % (kMaxTop + 1));
+      rows.params[i].top = top[i].data();
+      rows.params[i].bias = &bias;
+      rows.params[i].n_bias = 1;
+      for (uint32_t t = 0; i % 2 == 0 && t < vocab; ++t)
+        rows.logits[i][t] = std::round(rows.logits[i][t]);  // ties
+    }
+    for (IsaLevel level : available_isa_levels()) {
+      for (auto& row : top) std::ranges::fill(row, Sampled{~0u, 1});
+      (void)run_rows(rows, level);
+      for (size_t i = 0; i < rows.params.size(); ++i) {
+        const Expected expected = expected_sample(rows.logits[i], rows.history[i], rows.params[i]);
+        double sum = 0;
+        for (float l : rows.logits[i]) sum += std::exp(static_cast<double>(l));
+        const size_t told = std::min(rows.params[i].n_top, vocab);
+        for (size_t t = 0; t < told; ++t) {
+          ASSERT_EQ(top[i][t].token, expected.top[t]) << "row " << i << " place " << t;
+          EXPECT_NEAR(static_cast<double>(top[i][t].logprob),
+                      static_cast<double>(rows.logits[i][expected.top[t]]) - std::log(sum), 1e-4);
+        }
+        for (size_t t = told; t < kMaxTop; ++t) EXPECT_EQ(top[i][t].token, ~0u);
+      }
     }
   }
 }

@@ -58,8 +58,7 @@ struct AttentionPass {
 // query without positions is outside of every unit that others have positions in.
 PLOW_DEVICE Range positions_of(const AttentionPass& pass, uint32_t i) {
   const uint32_t position = pass.first_position + (pass.first_query + i) / pass.group;
-  const bool cut = pass.window != 0 && position + 1 > pass.window;
-  const PositionRange all{cut ? position + 1 - pass.window : 0, position + 1};
+  const PositionRange all = positions_in_window(position, pass.window);
   if (pass.parts == 1) return {all.begin, all.end};
   const PositionRange own = positions_of_part(all, pass.part, pass.parts);
   return {own.begin, own.end};

@@ -405,7 +405,7 @@ PLOW_DEVICE_BODY void attend_tiles_team_body(const BodyContext& ctx, const Packe
   PLOW_UNROLL_BY(1)
   for (uint32_t row = rows.begin; row < rows.end; ++row) {
     const uint32_t of_step = step_row(ctx, packet, row), position = ctx.step->positions[of_step];
-    const PositionRange all{window != 0 && position + 1 > window ? position + 1 - window : 0, position + 1};
+    const PositionRange all = positions_in_window(position, window);
     pass.blocks =
         ctx.step->block_tables[cache.kv_group] + size_t{ctx.step->row_slots[of_step]} * ctx.step->table_width;
     for_columns(packet, out.cols, [&](uint32_t begin, uint32_t end) {

@@ -24,10 +24,15 @@ Result<ValueType> infer(std::span<const ValueType> in, const Attributes& attribu
   Result<ValueType> type = kAttentionDef.infer(in, of_attention(attributes));
   if (!type.ok()) return misfit(Op::kAttentionPart, type.error().message);
   const uint32_t kv_heads = in[1].shape.cols / attributes[kHeadDim];
-  const uint64_t cols = layout(in[0].shape.cols, in[1].shape.cols, attributes).cols(kv_heads);
-  if (attributes[kParts] == 0 || attributes[kParts] > kMostAttentionParts || cols > UINT32_MAX) {
+  if (attributes[kParts] == 0 || attributes[kParts] > kMostAttentionParts) {
     return misfit(Op::kAttentionPart,
                   fmt::format("parts must be 1 to {}, found {}", kMostAttentionParts, attributes[kParts]));
+  }
+  const uint64_t cols = layout(in[0].shape.cols, in[1].shape.cols, attributes).cols(kv_heads);
+  if (cols > UINT32_MAX) {
+    return misfit(Op::kAttentionPart,
+                  fmt::format("{} parts of {} KV heads need {} columns, more than a value has",
+                              attributes[kParts], kv_heads, cols));
   }
   type->shape.cols = static_cast<uint32_t>(cols);
   return type;

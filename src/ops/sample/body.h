@@ -44,6 +44,15 @@ PLOW_DEVICE void apply_mask(const uint32_t* mask, uint32_t vocab, float* logits)
   }
 }
 
+PLOW_DEVICE void apply_bias(const SamplingParams& params, float* logits) {
+  for (uint32_t i = 0; i < params.n_bias; ++i) logits[params.bias[i].token] += params.bias[i].bias;
+}
+
+// How many ids may be picked.
+PLOW_DEVICE uint32_t pickable_ids(const SamplingParams& params, uint32_t vocab) {
+  return params.n_ids > 0 && params.n_ids < vocab ? params.n_ids : vocab;
+}
+
 template <class I>
 PLOW_DEVICE float largest_of(const float* logits, uint32_t vocab) {
   typename I::Vec largest = I::set(-__builtin_inff());
@@ -234,35 +243,72 @@ PLOW_DEVICE bool has_penalties(const SamplingParams& params) {
   return params.repetition_penalty != 1 || params.presence_penalty != 0 || params.frequency_penalty != 0;
 }
 
-// One row. `history` holds the `n` tokens of its sequence.
+// Whether the token that is picked is not simply the likeliest, or drawn from the model's own distribution.
+PLOW_DEVICE bool changes_logits(const SamplingParams& params, uint32_t vocab) {
+  return params.mask != nullptr || params.n_bias > 0 || pickable_ids(params, vocab) < vocab ||
+         has_penalties(params);
+}
+
+// The `n` likeliest tokens of logits[0 .. vocab), by insertion; a Vec without a larger one than the last kept
+// is passed over.
+template <class I>
+PLOW_DEVICE void tell_top(const float* logits, uint32_t vocab, double log_total, uint32_t n, Sampled* top) {
+  uint32_t kept = 0;
+  for (uint32_t c = 0; c < vocab; c += 16) {
+    if (kept == n && I::mask_bits(I::less(I::set(logits[top[n - 1].token]), I::load(logits + c))) == 0)
+      continue;
+    for (uint32_t t = c; t < vocab && t < c + 16; ++t) {
+      uint32_t at = kept < n ? kept++ : n;
+      for (; at > 0 && logits[top[at - 1].token] < logits[t]; --at) {
+        if (at < n) top[at] = top[at - 1];
+      }
+      if (at < n) top[at].token = t;
+    }
+  }
+  for (uint32_t i = 0; i < kept; ++i) {
+    top[i].logprob = static_cast<float>(static_cast<double>(logits[top[i].token]) - log_total);
+  }
+}
+
+// One row. `history` holds the `n` tokens of its sequence; `top` has room for min(n_top, vocab).
 template <class I>
 PLOW_DEVICE Sampled sample_row(const SamplingParams& params, const float* row, uint32_t vocab,
-                               const uint32_t* history, uint32_t n, unsigned char* scratch) {
+                               const uint32_t* history, uint32_t n, Sampled* top, unsigned char* scratch) {
   float* logits = reinterpret_cast<float*>(scratch);
   uint64_t* heap = reinterpret_cast<uint64_t*>(logits + (vocab + 15) / 16 * 16);
   copy_logits<I>(row, vocab, logits);
   const float raw_largest = largest_of<I>(logits, vocab);
   if (raw_largest == -__builtin_inff()) return {0, -__builtin_inff()};
   const double log_sum = I::log(weight_sum<I>(logits, vocab, raw_largest, 1));
+  if (params.n_top > 0) {
+    const double log_total = static_cast<double>(raw_largest) + log_sum;
+    tell_top<I>(logits, vocab, log_total, min_u32(params.n_top, vocab), top);
+  }
   float largest = raw_largest;
-  if (params.mask != nullptr || has_penalties(params)) {
+  if ((params.flags & kSampleGiven) == 0 && changes_logits(params, vocab)) {
+    for (uint32_t t = pickable_ids(params, vocab); t < vocab; ++t) logits[t] = -__builtin_inff();
     if (params.mask != nullptr) apply_mask(params.mask, vocab, logits);
+    apply_bias(params, logits);
     if (has_penalties(params)) penalise(params, history, n, vocab, reinterpret_cast<uint32_t*>(heap), logits);
     largest = largest_of<I>(logits, vocab);
     if (largest == -__builtin_inff()) return {0, largest};
   }
   uint32_t token;
-  if ((params.flags & kSampleGreedy) != 0) {
+  if ((params.flags & kSampleGiven) != 0) {
+    token = params.given;
+  } else if ((params.flags & kSampleGreedy) != 0) {
     token = first_largest<I>(logits, vocab, largest);
   } else {
     TokenOrder order{logits, vocab, largest, params.temperature, heap, 0, __builtin_inff(), 0};
     token = draw_token<I>(order, params, n);
   }
-  const double logprob = static_cast<double>(row[token]) - static_cast<double>(raw_largest) - log_sum;
+  const float logit = row[token] == row[token] ? row[token] : -__builtin_inff();
+  const double logprob = static_cast<double>(logit) - static_cast<double>(raw_largest) - log_sum;
   return {token, static_cast<float>(logprob)};
 }
 
-// pick(parameters, logits, vocab, history, its length) -> Sampled, for each sampled row of the row tile.
+// pick(parameters, logits, vocab, history, its length, place of its likeliest tokens) -> Sampled, for each
+// sampled row of the row tile.
 template <class I, class F>
 PLOW_DEVICE void for_sampled_rows(const BodyContext& ctx, const Packet& packet, uint32_t row_tile,
                                   const F& pick) {
@@ -272,18 +318,21 @@ PLOW_DEVICE void for_sampled_rows(const BodyContext& ctx, const Packet& packet, 
   for (uint32_t s = rows.begin; s < rows.end; ++s) {
     const uint32_t row = step.sample_rows[s];
     const uint32_t* history = step.history + size_t{step.row_slots[row]} * ctx.device->history_stride;
+    const SamplingParams& params = step.sampling[s];
+    Sampled* top = params.top + size_t{ctx.step_index} * params.n_top;
     const Sampled sampled =
-        pick(step.sampling[s], arena_row(ctx, logits, s), logits.cols, history, step.positions[row] + 1);
+        pick(params, arena_row(ctx, logits, s), logits.cols, history, step.positions[row] + 1, top);
     if (I::thread() == 0) step.sampled[size_t{ctx.step_index} * step.n_samples + s] = sampled;
   }
 }
 
 template <class I>
 PLOW_DEVICE void sample_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
-  for_sampled_rows<I>(
-      ctx, packet, row_tile,
-      [&](const SamplingParams& params, const float* logits, uint32_t vocab, const uint32_t* history,
-          uint32_t n) { return sample_row<I>(params, logits, vocab, history, n, ctx.scratch); });
+  for_sampled_rows<I>(ctx, packet, row_tile,
+                      [&](const SamplingParams& params, const float* logits, uint32_t vocab,
+                          const uint32_t* history, uint32_t n, Sampled* top) {
+                        return sample_row<I>(params, logits, vocab, history, n, top, ctx.scratch);
+                      });
 }
 
 }  // namespace plow::dev

@@ -56,13 +56,37 @@ double log_probability(const std::vector<double>& logits, uint32_t token) {
   return logits[token] - most - std::log(total);
 }
 
+std::vector<double> numbers(std::span<const double> logits) {
+  std::vector<double> numbers(logits.begin(), logits.end());
+  for (double& logit : numbers) {
+    if (std::isnan(logit)) logit = -INFINITY;
+  }
+  return numbers;
+}
+
+// The tokens by descending logit, ties by ascending id.
+std::vector<uint32_t> order_of(const std::vector<double>& logits) {
+  std::vector<uint32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });
+  return order;
+}
+
+// Step 0.
+void allow_and_bias(std::vector<double>& logits, const SamplingParams& params) {
+  for (size_t t = 0; t < logits.size(); ++t) {
+    const bool beyond = params.n_ids > 0 && t >= params.n_ids;
+    const bool left_out = params.mask != nullptr && (params.mask[t / 32] >> (t % 32) & 1) == 0;
+    if (beyond || left_out) logits[t] = -INFINITY;
+  }
+  for (uint32_t i = 0; i < params.n_bias; ++i) logits[params.bias[i].token] += double{params.bias[i].bias};
+}
+
 uint32_t pick(const std::vector<double>& logits, uint32_t position, const SamplingParams& params) {
   if (params.flags & kSampleGreedy) {
     return static_cast<uint32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
   }
-  std::vector<uint32_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });
+  const std::vector<uint32_t> order = order_of(logits);
   const double most = logits[order[0]];
   if (most == -INFINITY) return 0;
   std::vector<double> weights(order.size());
@@ -75,18 +99,23 @@ uint32_t pick(const std::vector<double>& logits, uint32_t position, const Sampli
 
 SampleResult sample_reference(std::span<const double> logits, std::span<const uint32_t> history,
                               const SamplingParams& params) {
-  std::vector<double> raw(logits.begin(), logits.end());
-  for (double& logit : raw) {
-    if (std::isnan(logit)) logit = -INFINITY;
-  }
+  const std::vector<double> raw = numbers(logits);
   std::vector<double> penalised = raw;
-  for (size_t t = 0; params.mask != nullptr && t < raw.size(); ++t) {
-    if ((params.mask[t / 32] >> (t % 32) & 1) == 0) penalised[t] = -INFINITY;
-  }
+  allow_and_bias(penalised, params);
   penalise(penalised, history, params);
-  if (std::ranges::max(penalised) == -INFINITY) return {0, -INFINITY};
-  const uint32_t token = pick(penalised, static_cast<uint32_t>(history.size()), params);
+  const bool given = (params.flags & kSampleGiven) != 0;
+  if (std::ranges::max(given ? raw : penalised) == -INFINITY) return {0, -INFINITY};
+  const uint32_t token =
+      given ? params.given : pick(penalised, static_cast<uint32_t>(history.size()), params);
   return {token, log_probability(raw, token)};
+}
+
+std::vector<SampleResult> top_reference(std::span<const double> logits, uint32_t n) {
+  const std::vector<double> raw = numbers(logits);
+  const std::vector<uint32_t> order = order_of(raw);
+  std::vector<SampleResult> top;
+  for (uint32_t i = 0; i < n; ++i) top.push_back({order[i], log_probability(raw, order[i])});
+  return top;
 }
 
 }  // namespace plow

@@ -4,7 +4,8 @@
 // own token is the last) and SamplingParams (abi/step.h). A logit that is not a number counts as minus
 // infinity.
 //
-//  0. Mask, where there is one: the logits of the tokens that it leaves out become minus infinity.
+//  0. What is not allowed: the logits of the tokens from n_ids on (off when 0), and of those that the mask
+//     leaves out, where there is one, become minus infinity. Then the biases are added, where there are any.
 //  1. Penalties. For each token t that occurs in h:
 //       l[t] = l[t] > 0 ? l[t] / repetition_penalty : l[t] * repetition_penalty;
 //     then, with c the number of times that t occurs in h[prompt_tokens .. n), if c > 0:
@@ -21,7 +22,10 @@
 //  the token is the first
 //     t[i] with w[0] + ... + w[i] > u * K.
 //
-// The log-probability is that of the token under softmax of the logits as they came, before step 0. If no
+// With kSampleGiven the token is `given`, whatever the steps would pick.
+//
+// The log-probability is that of the token under softmax of the logits as they came, before step 0; so are
+// those of the n_top likeliest tokens, in the order of step 2 before step 0. If no
 // logit is above minus infinity, before step 0 or after step 1, the token is 0 and its log-probability minus
 // infinity: nothing could be picked.
 #pragma once
@@ -30,6 +34,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace plow {
 
@@ -42,5 +47,8 @@ struct SampleResult {
 // plus infinity.
 SampleResult sample_reference(std::span<const double> logits, std::span<const uint32_t> history,
                               const SamplingParams& params);
+
+// The `n` likeliest tokens. REQUIRES n at most logits.size().
+std::vector<SampleResult> top_reference(std::span<const double> logits, uint32_t n);
 
 }  // namespace plow

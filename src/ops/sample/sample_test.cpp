@@ -54,6 +54,28 @@ void expect_shares(const std::vector<double>& logits, const SamplingParams& para
   }
 }
 
+TEST(Sample, BiasesComeBeforeTheDrawAndLogprobsStayTheModels) {
+  const std::vector<double> logits = logits_of({0.5, 0.25, 0.15, 0.1});
+  const TokenBias third_and_last[] = {{2, std::log(4.0f)}, {3, -100}};
+  SamplingParams params = plain();
+  params.bias = third_and_last;
+  params.n_bias = 2;
+  expect_shares(logits, params, {0.5 / 1.35, 0.25 / 1.35, 0.6 / 1.35, 0});
+  params.flags = kSampleGreedy;
+  const SampleResult greedy = sample_reference(logits, std::vector<uint32_t>{0}, params);
+  EXPECT_EQ(greedy.token, 2u);
+  EXPECT_NEAR(greedy.logprob, std::log(0.15), 1e-7);
+  params.n_ids = 2;
+  EXPECT_EQ(sample_reference(logits, std::vector<uint32_t>{0}, params).token, 0u);
+  params.flags = kSampleGiven;
+  params.given = 3;
+  EXPECT_NEAR(sample_reference(logits, std::vector<uint32_t>{0}, params).logprob, std::log(0.1), 1e-7);
+  const auto top = top_reference(logits, 2);
+  EXPECT_EQ(top[0].token, 0u);
+  EXPECT_EQ(top[1].token, 1u);
+  EXPECT_NEAR(top[1].logprob, std::log(0.25), 1e-7);
+}
+
 // Known answers of the authors' library Random123 (tests/kat_vectors, philox 4x32 10).
 TEST(Sample, AMaskLeavesOutTokensAndTheLogprobStaysTheModels) {
   const std::vector<double> logits = logits_of({0.5, 0.3, 0.2});

@@ -223,19 +223,42 @@ PLOW_DEVICE uint32_t team_draw(const TeamSample& row, const SamplingParams& para
   return search_token<B>(row, params, uniform, weights.all);
 }
 
-// The logits that the mask leaves, as numbers.
+// The logits of the tokens that may be picked, as numbers; minus infinity for the others.
 template <class B>
-PLOW_DEVICE void copy_allowed(const float* from, const uint32_t* mask, uint32_t vocab, float* to) {
+PLOW_DEVICE void copy_allowed(const float* from, const SamplingParams& params, uint32_t vocab, float* to) {
+  const uint32_t ids = pickable_ids(params, vocab);
   each_batch<B>(from, vocab, [&](uint32_t first, const float(&x)[kBatch]) {
     float allowed[kBatch];
     PLOW_UNROLL
     for (uint32_t i = 0; i < kBatch; ++i) {
       const uint32_t token = batch_token<B>(first, i);
-      const bool allows = mask == nullptr || (token < vocab && mask_allows(mask, token));
+      const bool allows = token < ids && (params.mask == nullptr || mask_allows(params.mask, token));
       allowed[i] = allows ? number(x[i]) : -__builtin_inff();
     }
     store_batch<B>(to, vocab, first, allowed);
   });
+}
+
+// The n likeliest tokens, one after the other: each is the first in the order behind the one before.
+template <class B>
+PLOW_DEVICE_BODY void team_tell_top(const TeamSample& row, double log_total, uint32_t n, Sampled* top) {
+  uint64_t before = ~uint64_t{0};
+  PLOW_UNROLL_BY(1)
+  for (uint32_t i = 0; i < n; ++i) {
+    uint64_t best = 0;
+    each_batch<B>(row.logits, row.vocab, [&](uint32_t first, const float(&x)[kBatch]) {
+      PLOW_UNROLL
+      for (uint32_t j = 0; j < kBatch; ++j) {
+        const uint32_t token = batch_token<B>(first, j);
+        const uint64_t own = token < row.vocab ? logit_key(row, x[j], token) : 0;
+        if (own < before && own > best) best = own;
+      }
+    });
+    before = reduce_team<B>(best, Largest{}, row.shared);
+    const uint32_t token = token_of(row, before);
+    if (B::thread() == 0)
+      top[i] = {token, static_cast<float>(static_cast<double>(number(row.logits[token])) - log_total)};
+  }
 }
 
 // Penalties as in penalise(), by the whole team. `seen` is a word a token.
@@ -275,30 +298,46 @@ PLOW_DEVICE void team_penalise(const SamplingParams& params, const uint32_t* his
   B::settle();
 }
 
+// Step 0 of sample.h, and the penalties: to `own`.
+template <class B>
+PLOW_DEVICE void team_change_logits(const TeamSample& row, const float* from, const SamplingParams& params,
+                                    const uint32_t* history, uint32_t n, float* own) {
+  copy_allowed<B>(from, params, row.vocab, own);
+  B::settle();
+  PLOW_UNROLL_BY(1)
+  for (uint32_t i = B::thread(); i < params.n_bias; i += B::n_threads()) {
+    float& logit = own[params.bias[i].token];
+    logit = B::add(logit, params.bias[i].bias);
+  }
+  B::settle();
+  if (has_penalties(params))
+    team_penalise<B>(params, history, n, row.vocab, reinterpret_cast<uint32_t*>(row.weights), own);
+}
+
 template <class B>
 PLOW_DEVICE Sampled team_sample_row(const SamplingParams& params, const float* from, uint32_t vocab,
-                                    const uint32_t* history, uint32_t n, unsigned char* scratch,
+                                    const uint32_t* history, uint32_t n, Sampled* top, unsigned char* scratch,
                                     unsigned char* shared) {
   const LogitStats raw = logit_stats<B>(from, vocab, shared);
   if (raw.largest == -__builtin_inff()) return {0, raw.largest};
   float* own = reinterpret_cast<float*>(scratch);
   TeamSample row{from, own + ceil_div(vocab, 4) * 4, vocab, 1, shared};
   while ((vocab - 1) >> row.id_bits != 0) ++row.id_bits;
+  const double log_total = static_cast<double>(raw.largest) + B::log(raw.sum);
+  if (params.n_top > 0) team_tell_top<B>(row, log_total, min_u32(params.n_top, vocab), top);
+  const bool given = (params.flags & kSampleGiven) != 0, greedy = (params.flags & kSampleGreedy) != 0;
   LogitStats stats = raw;
-  if (params.mask != nullptr || has_penalties(params)) {
-    copy_allowed<B>(from, params.mask, vocab, own);
-    B::settle();
-    if (has_penalties(params))
-      team_penalise<B>(params, history, n, vocab, reinterpret_cast<uint32_t*>(row.weights), own);
+  if (!given && changes_logits(params, vocab)) {
+    team_change_logits<B>(row, from, params, history, n, own);
     row.logits = own;
     stats = logit_stats<B>(own, vocab, shared);
     if (stats.largest == -__builtin_inff()) return {0, stats.largest};
   }
-  const bool greedy = (params.flags & kSampleGreedy) != 0;
-  const uint32_t token =
-      greedy ? first_token<B>(row.logits, vocab, stats, shared) : team_draw<B>(row, params, n, stats.largest);
+  const uint32_t token = given    ? params.given
+                         : greedy ? first_token<B>(row.logits, vocab, stats, shared)
+                                  : team_draw<B>(row, params, n, stats.largest);
   const double logprob =
-      static_cast<double>(from[token]) - static_cast<double>(raw.largest) - B::log(raw.sum);
+      static_cast<double>(number(from[token])) - static_cast<double>(raw.largest) - B::log(raw.sum);
   B::settle();
   return {token, static_cast<float>(logprob)};
 }
@@ -307,8 +346,9 @@ template <class B>
 PLOW_DEVICE_BODY void sample_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   for_sampled_rows<B>(ctx, packet, row_tile,
                       [&](const SamplingParams& params, const float* logits, uint32_t vocab,
-                          const uint32_t* history, uint32_t n) {
-                        return team_sample_row<B>(params, logits, vocab, history, n, ctx.scratch, ctx.shared);
+                          const uint32_t* history, uint32_t n, Sampled* top) {
+                        return team_sample_row<B>(params, logits, vocab, history, n, top, ctx.scratch,
+                                                  ctx.shared);
                       });
 }
 

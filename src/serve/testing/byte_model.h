@@ -131,7 +131,7 @@ class ScriptedSource : public AnswerSource {
 
   // The i-th answer goes on with these bytes, one token each.
   void say(size_t i, std::string_view text) {
-    for (const char c : text) asked[i].on_token(static_cast<unsigned char>(c), -0.5f);
+    for (const char c : text) asked[i].on_token({static_cast<unsigned char>(c), -0.5f});
   }
   void end(size_t i, EndReason reason, std::string message = {}) {
     asked[i].on_end({reason, std::move(message), 0});
