@@ -27,7 +27,7 @@ MAX_ADDS = 4            # sums in all orders grow fast
 RUNS = 30               # iterations of egglog; a graph that needs more is left out
 
 # Kinds of values: rows of tokens and samples, of all columns (T S) and of one head (t s); matrices, gains of a row and of a
-# head, the rows that are sampled, a cache's state, a cache.
+# head, the rows that are sampled, a cache's state, a cache. P and Q are attention's parts of T and S.
 GIVEN = ["T", "T", "S", "W", "W", "G", "H", "R", "K", "t", "s"]
 COLUMNS = {"T": COLS, "S": COLS, "t": HEAD, "s": HEAD, "W": COLS, "G": COLS, "H": HEAD, "K": COLS, "C": COLS, "R": 1}
 # Operator -> kinds of inputs -> kind of the value. Attributes by name, in order, in OPERATORS.
@@ -56,11 +56,13 @@ SIGNATURES = {
     "rope_attention": [("TtC", "T"), ("SsC", "S")],
     "norm_rope_attention": [("THtC", "T"), ("SHsC", "S")],
     "norm_add": [("TGT", "T"), ("SGS", "S")],
+    "attention_part": [("TC", "P"), ("SC", "Q")],
+    "attention_merge": [("P", "T"), ("Q", "S")],
 }
 # Attribute -> values that random nodes take. Floats are powers of two or their sums, so that products are exact.
 ATTRIBUTES = {"eps": [0.0009765625, 0.25], "offset": [0.0, 1.0], "group": None, "factor": [1.0, 2.0, 0.5, 3.0], "cap": [2.0],
               "activation": [0, 1], "head_dim": [HEAD], "window": [0], "scale": [0.25, 0.75], "softcap": [0.0],
-              "k_begin": [0], "k_end": [COLS]}
+              "k_begin": [0], "k_end": [COLS], "parts": [2], "queries": [1]}
 FLOATS = {"eps", "offset", "factor", "cap", "scale", "softcap"}
 
 
@@ -174,6 +176,8 @@ class EggRule:
         if name == "middle":
             self.facts.append("(>= (- %s %s) 1024)" % (arguments[1], a))
             return self.bind("(* 32 (/ (/ (+ %s %s) 2) 32))" % (a, arguments[1]))
+        if name == "heads_of_kv_head":
+            return self.bind("(/ (cols %s) (cols %s))" % (a, arguments[1]))
         if name == "half_of_heads":
             heads = self.bind("(/ (cols %s) %s)" % (arguments[1], a))
             self.facts.append("(>= %s 2)" % heads)
@@ -204,7 +208,8 @@ def prelude(rules):
               "(relation pow2 (f64))", "(relation stored (E))"]
     for e in range(-64, 64):
         lines.append("(pow2 %r)" % 2.0 ** e)
-    # All matrices are square, so every value has the columns of its first input; a cache those of its state.
+    # All matrices are square, so every value has the columns of its first input; a cache those of its state. (Not so
+    # attention's parts, but no rule looks at their columns.)
     for op, names in operators.items():
         inputs = ["x%d" % i for i in range(len(SIGNATURES[op][0][0]))]
         term = "(op_%s %s)" % (op, " ".join(["a%d" % i for i in range(len(names))] + inputs))

@@ -1,8 +1,8 @@
 (* What the operators of a graph compute, over any numbers that add and multiply as real ones do. The rewriter's rules are proved
    over these values; rounding is the tests' part (src/rewrite/rule_test.cpp).
 
-   Functions that no rule looks into (an activation, 1 over a root, softmax with its window and soft cap) are any functions: what is
-   proved holds whatever they are. *)
+   Functions that no rule looks into (an activation, 1 over a root, a soft cap, which number is taken as the maximum of scores) are any
+   functions: what is proved holds whatever they are. *)
 From Coq Require Import List Arith Ring.
 
 (* The numbers, and what is known of them. *)
@@ -17,12 +17,19 @@ Record numbers := {
   over_root_of_square : forall f m, positive f -> mul f (over_root (mul (mul f f) m)) = over_root m;
   activate : nat -> number -> number;         (* of a gated unit, by its number *)
   cap : number -> number -> number;           (* c tanh(x / c) *)
+  bend : number -> number -> number;          (* the soft cap of a score, if there is one *)
+  greatest : (nat -> number) -> nat -> nat -> number;  (* what is subtracted from scores, of those of a range *)
+  exp : number -> number;
+  exp_of_sum : forall a b, exp (add a b) = mul (exp a) (exp b);
+  over : number -> number;                    (* 1 over a number; of 0 it is 0 *)
+  over_product : forall a b, over (mul a b) = mul (over a) (over b);
+  over_exp : forall a, mul (exp a) (over (exp a)) = one;
+  position : nat -> nat;                      (* of a row of the step, in its sequence *)
   cache : Type;                               (* the keys and values of a layer, of all sequences *)
-  key : cache -> nat -> nat -> nat -> nat -> number;  (* for a row of the step: head, position, column in the head *)
-  store : nat -> (nat -> nat -> number) -> (nat -> nat -> number) -> cache -> cache;
-  (* What a row gets from its scores (by head and position): window, soft cap, softmax, and the values. *)
-  attend : nat -> nat -> number -> nat -> (nat -> nat -> number) -> cache -> nat -> number;
-  attend_by_scores : forall d w z i a b s c, (forall h p, a h p = b h p) -> attend d w z i a s c = attend d w z i b s c
+  cache_width : cache -> nat;
+  key : cache -> nat -> nat -> nat -> nat -> number;   (* for a row of the step: query head, position, column in the head *)
+  item : cache -> nat -> nat -> nat -> nat -> number;  (* values, likewise *)
+  store : nat -> (nat -> nat -> number) -> (nat -> nat -> number) -> cache -> cache
 }.
 
 Section Values.
@@ -66,9 +73,52 @@ Definition op_rope (d : nat) (x t : value) : value :=
     else if j <? (h + h)%nat then elt x r c * elt t r (j - h)%nat + elt x r (c - h)%nat * elt t r j
     else elt x r c).
 Definition op_kv_append (d : nat) (k v : value) (s : cache A) : cache A := store A d (elt k) (elt v) s.
+(* Scores of a query with all keys, by head and position. *)
+Definition scores (d : nat) (scale : num) (q : value) (s : cache A) (r h p : nat) : num :=
+  scale * sum (fun j => elt q r (h * d + j)%nat * key A s (row_of q r) h p j) d.
+(* The positions that row i of the step attends to: from begin_of on, below end_of. *)
+Definition end_of (i : nat) : nat := S (position A i).
+Definition begin_of (w i : nat) : nat := if w =? 0 then 0 else (end_of i - w)%nat.
+(* Softmax of the scores of a head, times the values. *)
+Definition attend (d w : nat) (softcap : num) (i : nat) (score : nat -> nat -> num) (s : cache A) (c : nat) : num :=
+  let weight p := exp A (bend A softcap (score (c / d) p)) in
+  sum_range (fun p => weight p * item A s i (c / d) p (c mod d)) (begin_of w i) (end_of i) *
+  over A (sum_range weight (begin_of w i) (end_of i)).
 Definition op_attention (d w : nat) (scale softcap : num) (q : value) (s : cache A) : value :=
-  map_of q (fun r c => attend A d w softcap (row_of q r)
-    (fun h p => scale * sum (fun j => elt q r (h * d + j)%nat * key A s (row_of q r) h p j) d) s c).
+  map_of q (fun r c => attend d w softcap (row_of q r) (scores d scale q s r) s c).
+(* Whole heads, and as many of them for each of the cache's. *)
+Definition fits_cache (d : nat) (q : value) (s : cache A) : Prop :=
+  0 < d /\ (exists heads, width q = heads * d)%nat /\ 0 < width q / cache_width A s.
+
+(* Attention in n parts (src/abi/attention_parts.h). Where part p begins, and the one before it ends; units of 64 positions. *)
+Definition cut (w n i p : nat) : nat :=
+  let first := begin_of w i / 64 in let units := (S ((end_of i - 1) / 64) - first)%nat in
+  Nat.max (begin_of w i) (Nat.min (end_of i) (64 * (first + units * p / n))%nat).
+(* The columns of a part of all query heads of a kv head: their outputs, their maxima, their sums. *)
+Definition part_cols (d heads : nat) : nat := (heads * (d + 2))%nat.
+Definition op_attention_part (d w : nat) (scale softcap : num) (n : nat) (q : value) (s : cache A) : value :=
+  let heads := width q / cache_width A s in
+  {| width := (width q / d * (n * (d + 2)))%nat; height := height q; row_of := row_of q;
+     elt := fun r c =>
+       let tile := c / part_cols d heads in let column := c mod part_cols d heads in
+       let p := tile mod n in let head h := (tile / n * heads + h)%nat in
+       let score h x := bend A softcap (scores d scale q s r (head h) x) in
+       let range f := sum_range f (cut w n (row_of q r) p) (cut w n (row_of q r) (S p)) in
+       let most h := greatest A (score h) (cut w n (row_of q r) p) (cut w n (row_of q r) (S p)) in
+       let weight h x := exp A (score h x - most h) in
+       if (column <? heads * d)%nat then
+         range (fun x => weight (column / d) x * item A s (row_of q r) (head (column / d)) x (column mod d))
+       else if (column <? heads * d + heads)%nat then most (column - heads * d)%nat
+       else range (weight (column - (heads * d + heads))%nat) |}.
+Definition op_attention_merge (d n heads : nat) (x : value) : value :=
+  {| width := (width x / (n * (d + 2)) * d)%nat; height := height x; row_of := row_of x;
+     elt := fun r c =>
+       let h := (c / d) mod heads in
+       let part p column := elt x r ((c / d / heads * n + p) * part_cols d heads + column)%nat in
+       let most p := part p (heads * d + h)%nat in
+       let factor p := exp A (most p - greatest A most 0 n) in
+       sum (fun p => factor p * part p (h * d + c mod d)%nat) n *
+       over A (sum (fun p => factor p * part p (heads * d + heads + h)%nat) n) |}.
 Definition op_gather_rows (x : value) (rows : nat -> nat) : value :=
   {| width := width x; height := height x; row_of := fun r => row_of x (rows r); elt := fun r c => elt x (rows r) c |}.
 

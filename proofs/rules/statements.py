@@ -26,6 +26,8 @@ OPERATORS = {  # attributes in the order of the Coq definition, inputs, result
     "rope": ([("head_dim", "N")], "VV", "V"),
     "kv_append": ([("head_dim", "N")], "VVS", "S"),
     "attention": ([("head_dim", "N"), ("window", "N"), ("scale", "R"), ("softcap", "R")], "VS", "V"),
+    "attention_part": ([("head_dim", "N"), ("window", "N"), ("scale", "R"), ("softcap", "R"), ("parts", "N")], "VS", "V"),
+    "attention_merge": ([("head_dim", "N"), ("parts", "N"), ("queries", "N")], "V", "V"),
     "gather_rows": ([], "VI", "V"),
     "linear_add": ([("k_begin", "N"), ("k_end", "N")], "VVV", "V"),
     "linear_bias": ([], "VVV", "V"),
@@ -133,6 +135,8 @@ class Statement:
             return self.variable(name, sort)
         if name == "cols":
             return f"(width A {self.value(inputs[0], 'V')})"
+        if name == "heads_of_kv_head":
+            return f"(width A {self.value(inputs[0], 'V')} / cache_width A {self.value(inputs[1], 'S')})"
         if name == "half":
             return self.choose(term, "N", f"@ <= width A {self.value(inputs[0], 'V')}")
         if name == "half_of_heads":
@@ -160,6 +164,8 @@ class Statement:
         values = [self.value(i, s) for i, s in zip(inputs, sorts)]
         if name in ALIKE and self.typed:
             self.premises.append(f"alike A {values[0]} {values[1]}")
+        if name == "attention" and self.typed:
+            self.premises.append(f"fits_cache A {self.number(attributes['head_dim'], 'N')} {values[0]} {values[1]}")
         parts = [self.number(attributes[n], s) for n, s in names] + values
         return f"(op_{name} A {' '.join(parts)})"
 
@@ -236,7 +242,7 @@ def print_proved(paths, sound):
 
 def print_statements(paths):
     print("(* Made by statements.py from src/rewrite/rules/*.def. *)")
-    print("From Plow Require Import Values.\n\nSection Statements.\nVariable A : numbers.\n")
+    print("From Coq Require Import Arith.\nFrom Plow Require Import Values.\n\nSection Statements.\nVariable A : numbers.\n")
     for _, name, left, right, conditions in rules_of(paths):
         try:
             claim = statement_of(joined(left), joined(right), joined(conditions))

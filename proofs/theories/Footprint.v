@@ -33,6 +33,8 @@ Definition is_part : bool :=
   let b := attribute 0 in let e := attribute 1 in
   (b <? e) && (e <=? cols 0) && (b mod 2 =? 0) && ((e mod 2 =? 0) || (e =? cols 0)).
 
+Definition are_parts (n : nat) : bool := (0 <? n) && (n <=? 32).  (* kMostAttentionParts *)
+
 (* Legal widths of a column tile are the multiples of this; 0: the operands or attributes do not fit the operator. *)
 Definition unit_of (op : nat) : nat :=
   match op with
@@ -61,14 +63,20 @@ Definition unit_of (op : nat) : nat :=
   | 40 => if is_rope 0 1 (attribute 0) then attention_unit (attribute 0) else 0         (* rope_attention *)
   | 41 => if is_rope 0 2 (attribute 0) && is_vector 1 (attribute 0) then attention_unit (attribute 0) else 0  (* norm_rope_attention *)
   | 42 => when ((cols 0 =? out_cols) && (cols 2 =? out_cols) && is_vector 1 out_cols) out_cols  (* norm_add *)
+  | 43 => let d := attribute 0 in let kv := cols 1 in                                  (* attention_part *)
+          when ((0 <? kv) && divides d kv && (0 <? cols 0) && divides kv (cols 0) && are_parts (attribute 4) &&
+                (out_cols =? kv / d * (attribute 4 * (cols 0 / kv * (d + 2))))) (cols 0 / kv * (d + 2))
+  | 44 => let unit := attribute 2 * attribute 0 in                                     (* attention_merge *)
+          when ((0 <? out_cols) && divides unit out_cols && are_parts (attribute 1) &&
+                (cols 0 =? out_cols / unit * (attribute 1 * (attribute 2 * (attribute 0 + 2))))) unit
   | _ => 0
   end.
 
 (* How many operands each has. *)
 Definition arity (op : nat) : nat :=
   match op with
-  | 17 | 28 | 29 => 2
-  | 16 | 18 | 19 | 20 | 21 | 22 | 24 | 25 | 26 | 27 | 31 => 3
+  | 17 | 28 | 29 | 44 => 2
+  | 16 | 18 | 19 | 20 | 21 | 22 | 24 | 25 | 26 | 27 | 31 | 43 => 3
   | 23 | 30 | 32 | 33 | 35 | 37 | 40 | 42 => 4
   | 34 | 36 | 38 | 41 => 5
   | 39 => 6
@@ -116,6 +124,11 @@ Definition footprint (op : nat) : list region :=
   | 40 => [here 0; whole 1; cache; write]
   | 41 => [here 0; vector 1; whole 2; cache; write]
   | 42 => [here 0; vector 1; here 2; write]
+  | 43 => let d := attribute 0 in let heads := cols 0 / cols 1 in let kv_head := attribute 4 * (heads * (d + 2)) in
+          let b := first / kv_head in let e := (last - 1) / kv_head + 1 in
+          [tile 0 (b * (heads * d)) (e * (heads * d)); any 1 (b * d) (e * d); write]
+  | 44 => let unit := attribute 2 * attribute 0 in let parts := attribute 1 * (attribute 2 * (attribute 0 + 2)) in
+          [tile 0 (first / unit * parts) (last / unit * parts); write]
   | _ => []
   end.
 End Instance.

@@ -60,7 +60,7 @@ let operators = [
   16, "embed"; 17, "scale"; 18, "rms_norm"; 19, "linear"; 20, "bias_add"; 21, "rope_table"; 22, "rope"; 23, "kv_append";
   24, "attention"; 25, "add"; 26, "glu"; 27, "gather_rows"; 28, "soft_cap"; 29, "sample"; 30, "linear_add"; 31, "linear_part";
   32, "norm_linear"; 33, "glu_linear"; 34, "norm_glu_linear"; 35, "linear_bias"; 36, "norm_linear_bias"; 37, "norm_rope";
-  38, "rope_kv_append"; 39, "norm_rope_kv_append"; 40, "rope_attention"; 41, "norm_rope_attention"; 42, "norm_add";
+  38, "rope_kv_append"; 39, "norm_rope_kv_append"; 40, "rope_attention"; 41, "norm_rope_attention"; 42, "norm_add"; 43, "attention_part"; 44, "attention_merge";
 ]
 
 let print () =

@@ -224,6 +224,7 @@ let check_firing t firing =
     | "cols", Some [ x ] -> found = string_of_int (cols x)
     | "product", Some [ a; b ] -> f32 found = f32 (text a) *. f32 (text b)
     | "over_square", Some [ a; b ] -> f32 (text b) *. f32 (text b) *. f32 found = f32 (text a)
+    | "heads_of_kv_head", Some [ q; s ] -> found = string_of_int (cols q / cols s)
     | (("half" | "half_of_heads" | "middle") as name), Some arguments ->
       let low, high = match name, arguments with
         | "half", [ x ] -> 0, cols x

@@ -40,7 +40,9 @@ constexpr bool is_fused(Op op) {
 constexpr bool appends_kv(Op op) { return op == Op::kKvAppend || op == Op::kRopeKvAppend || op == Op::kNormRopeKvAppend; }
 
 // Operators that attend to a KV state, their last input. Their first attributes are head_dim, window, scale and softcap.
-constexpr bool attends(Op op) { return op == Op::kAttention || op == Op::kRopeAttention || op == Op::kNormRopeAttention; }
+constexpr bool attends(Op op) {
+  return op == Op::kAttention || op == Op::kRopeAttention || op == Op::kNormRopeAttention || op == Op::kAttentionPart;
+}
 
 // The inputs that are matrices, as bits: they lie in the tape as a product reads them (Layout::kRows16Pairs).
 constexpr uint32_t matrix_inputs(Op op) {

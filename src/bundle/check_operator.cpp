@@ -95,7 +95,10 @@ bool rows_fit(Op op, const Operands& o, uint32_t vocab) {
     case Op::kNormRopeKvAppend:
       return keys_fit(o, 2) && is_row(o.input(1)) && of_tokens(o.input(3));
     case Op::kAttention:
+    case Op::kAttentionPart:
       return queries_fit(o);
+    case Op::kAttentionMerge:
+      return same_rows(a, out) && !is_fixed(out);
     case Op::kRopeAttention:
       return queries_fit(o) && same_rows(o.input(1), out);
     case Op::kNormRopeAttention:
@@ -133,6 +136,7 @@ bool attributes_fit(Op op, const Operands& o) {
     case Op::kNormRopeKvAppend:
       return finite(1) && finite(2);
     case Op::kAttention:
+    case Op::kAttentionPart:
     case Op::kRopeAttention:
       return finite(2) && finite(3);
     case Op::kNormRopeAttention:

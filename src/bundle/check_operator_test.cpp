@@ -11,7 +11,7 @@
 namespace plow {
 namespace {
 
-constexpr uint32_t kRows = 4, kK = 24, kN = 32, kHeadDim = 8, kKv = 16, kQ = 48, kAngles = 6;
+constexpr uint32_t kRows = 4, kK = 24, kN = 32, kHeadDim = 8, kKv = 16, kQ = 48, kAngles = 6, kParts = 4;
 
 TensorEntry rows_of(Rows kind, uint32_t cols) { return matrix(Space::kArena, 0, kind, kRows, cols); }
 TensorEntry stored(uint32_t rows, uint32_t cols) { return matrix(Space::kTape, 0, Rows::kFixed, rows, cols); }
@@ -37,6 +37,8 @@ std::vector<Case> cases() {
   const TensorEntry q = rows_of(Rows::kTokens, kQ), kv = rows_of(Rows::kTokens, kKv);
   const TensorEntry angles = rows_of(Rows::kTokens, kAngles);
   const TensorEntry sampled_q = rows_of(Rows::kSamples, kQ), sampled = rows_of(Rows::kSamples, kAngles);
+  const TensorEntry sampled_parts =
+      rows_of(Rows::kSamples, kKv / kHeadDim * kParts * (kQ / kKv) * (kHeadDim + 2));
   const uint32_t one = std::bit_cast<uint32_t>(1.0f);
   const std::vector<uint32_t> attention{kHeadDim, 0, one, one};
   const std::vector<Kind> attention_kinds{kHeadSize, kWord, kFloat, kFloat};
@@ -61,6 +63,14 @@ std::vector<Case> cases() {
        {kHeadDim, 0, one, one, one},
        {kHeadSize, kWord, kFloat, kFloat, kFloat}},
       {Op::kNormAdd, {out, bias, out, out}, {one, one}, {kFloat, kFloat}},
+      {Op::kAttentionPart,
+       {sampled_q, cache(), sampled_parts},
+       {kHeadDim, 0, one, one, kParts},
+       {kHeadSize, kWord, kFloat, kFloat, kWord}},
+      {Op::kAttentionMerge,
+       {sampled_parts, sampled_q},
+       {kHeadDim, kParts, kQ / kKv},
+       {kHeadSize, kWord, kWord}},
   };
 }
 

@@ -14,6 +14,7 @@ const kColours = {
   norm_linear_bias: ['#3a8296', '#5cabc0'], glu_linear: ['#6a5ad0', '#8d80f0'], norm_glu_linear: ['#5a48b4', '#7f6ee0'],
   norm_rope: ['#1f9b8a', '#39c2ae'], norm_add: ['#5a9a80', '#7cc0a4'], rope_kv_append: ['#b08a1c', '#d0a93a'],
   norm_rope_kv_append: ['#977818', '#bb9834'], rope_attention: ['#c4561c', '#e67a45'], norm_rope_attention: ['#ac4a18', '#d16c3c'],
+  attention_part: ['#e0703c', '#f5935f'], attention_merge: ['#b8653a', '#d98a60'],
 };
 const kProtocolColour = ['#b9c0cc', '#4b5567'];
 const dark = () => document.documentElement.classList.contains('dark');

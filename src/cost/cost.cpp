@@ -135,6 +135,12 @@ class Gatherer {
       case Op::kAttention:
         attention(inputs_[0], inputs_[1]);
         break;
+      case Op::kAttentionPart:
+        attention(inputs_[0], inputs_[1]), epilogue(RowBody::kSum);
+        break;
+      case Op::kAttentionMerge:  // reads more than it writes
+        rows(RowBody::kSum, inputs_[0]);
+        break;
       case Op::kLinearPart:
         product(inputs_[1], attributes_[1] - attributes_[0]);
         break;

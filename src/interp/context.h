@@ -45,6 +45,12 @@ struct Control {
   alignas(kCounterLineBytes) Fault fault;  // of whoever set `abort` first; read it when all workers are back
 };
 
+// When a worker's packet began to wait, its body began, its signals began, and it was done, by the device's
+// clock in nanoseconds; of its last row tile.
+struct PacketTimes {
+  uint64_t wait, body, signal, end;
+};
+
 // The device as all workers see it.
 struct Device {
   const ProgramTable* programs = nullptr;
@@ -59,6 +65,8 @@ struct Device {
   uint64_t deadline_ns = 0;     // that one wait may take
   StepDescriptor* step = nullptr;
   Control* control = nullptr;
+  PacketTimes* times = nullptr;  // [workers][times_stride]: of the packets of the last step; null: nobody asked
+  uint32_t times_stride = 0;
 };
 
 // What a thread of a team knows of the tape that brings its weights (tape.h): the same in all threads.

@@ -57,13 +57,23 @@ PLOW_DEVICE void signal_packet(const StepRun& run, const PacketRun& one, uint32_
   }
 }
 
+// Thread 0 notes the time where a trace was asked for; `at` of PacketTimes.
+template <class I>
+PLOW_DEVICE void note_time(const StepRun& run, const PacketRun& one, uint64_t PacketTimes::*at) {
+  const Device& device = *run.device;
+  if (device.times == nullptr || I::thread() != 0) return;
+  device.times[size_t{run.worker} * device.times_stride + one.index].*at = I::clock_ns();
+}
+
 // All row tiles of one packet; false when the step was given up.
 template <class I, class Bodies>
 PLOW_DEVICE bool run_packet(StepRun& run, const PacketRun& one, uint32_t previous_counters) {
   const Packet& packet = *one.packet;
   const uint32_t n_tiles = n_row_tiles(*run.program, *run.body.step, static_cast<Rows>(packet.row_kind));
   for (uint32_t row_tile = packet.row_first; row_tile < n_tiles; row_tile += packet.row_stride) {
+    note_time<I>(run, one, &PacketTimes::wait);
     if (!wait_packet<I>(run, one, row_tile)) return false;
+    note_time<I>(run, one, &PacketTimes::body);
     switch (static_cast<Op>(packet.body)) {
       case Op::kLeave:
         break;
@@ -76,7 +86,9 @@ PLOW_DEVICE bool run_packet(StepRun& run, const PacketRun& one, uint32_t previou
       default:
         Bodies::template run<I>(run.body, packet, row_tile);
     }
+    note_time<I>(run, one, &PacketTimes::signal);
     signal_packet<I>(run, one, row_tile);
+    note_time<I>(run, one, &PacketTimes::end);
   }
   if constexpr (HasPrefetch<I>) end_stream_packet(run.stream, one.index);
   return true;
@@ -94,8 +106,8 @@ PLOW_DEVICE bool run_list(StepRun& run, const ProgramTable& program, const Worke
   return true;
 }
 template <class I, class Bodies>
-PLOW_DEVICE bool run_near_list(StepRun& run, const ProgramTable& program, NearList& list,
-                               uint32_t previous_counters) {
+PLOW_DEVICE bool run_near_list(StepRun& run, NearList& list, uint32_t previous_counters) {
+  const ProgramTable& program = list.near->program;
   for (uint32_t i = 0; i < list.n; ++i) {
     const NearPacket& near = near_packet(list, 0);
     const Packet& packet = near.packet;
@@ -138,7 +150,7 @@ PLOW_DEVICE bool run_each_step(Worker& worker) {
                 {program.stream + lists.first_stream, lists.n_stream}};
     bool done;
     if constexpr (HasStage<I>) {
-      done = run_near_list<I, Bodies>(run, program, list, worker.previous_counters);
+      done = run_near_list<I, Bodies>(run, list, worker.previous_counters);
     } else {
       done = run_list<I, Bodies>(run, program, lists, worker.previous_counters);
     }

@@ -29,6 +29,7 @@ struct NearPacket {
 };
 struct Near {
   Device device;
+  ProgramTable program;
   StepDescriptor step;
   NearPacket packets[4];  // one behind, in which signals may still be read, to two ahead
 };
@@ -104,6 +105,7 @@ PLOW_DEVICE NearList open_list(unsigned char* memory, const Device& device, cons
   settle_staged<I>();  // those of a call that was given up
   copy_words<I>(&near.device, &device, 1);
   copy_words<I>(&near.step, device.step, 1);
+  copy_words<I>(&near.program, &program, 1);
   for (NearPacket& packet : near.packets) copy_words<I>(&packet.program, &program, 1);
   stage_packet<I>(list, 0);
   stage_packet<I>(list, 1);

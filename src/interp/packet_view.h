@@ -30,6 +30,11 @@ PLOW_DEVICE Range packet_rows(const BodyContext& ctx, const Packet& packet, uint
   return {row_tile * size, min_u32((row_tile + 1) * size, step_rows(*ctx.step, rows))};
 }
 
+// The row of the step that row `row` of the packet's rows is. REQUIRES rows of tokens or samples.
+PLOW_DEVICE uint32_t step_row(const BodyContext& ctx, const Packet& packet, uint32_t row) {
+  return packet.row_kind == static_cast<uint8_t>(Rows::kSamples) ? ctx.step->sample_rows[row] : row;
+}
+
 // Calls f(begin, end) for the packet's ranges of output columns, neighbouring tiles as one range.
 template <class F>
 PLOW_DEVICE void for_columns(const Packet& packet, uint32_t cols, const F& f) {

@@ -53,9 +53,9 @@ PLOW_DEVICE bool plays_tape(const ProgramTable& program) {
 template <class B>
 using RingOf = TapeRing<typename B::Barrier, B::kTapeSlots>;
 
-// A barrier that is to pass within a second or two, else something is broken beyond what a step can report.
+// Not inlined: most barriers have passed when somebody looks.
 template <class B>
-PLOW_DEVICE void await(typename B::Barrier* barrier, uint32_t parity) {
+PLOW_DEVICE_BODY void await_long(typename B::Barrier* barrier, uint32_t parity) {
   constexpr uint64_t kPatienceNs = 4'000'000'000;
   constexpr uint32_t kLooksBetweenClocks = 1024;
   uint64_t began = 0;
@@ -64,6 +64,12 @@ PLOW_DEVICE void await(typename B::Barrier* barrier, uint32_t parity) {
     if (began == 0) began = B::clock_ns();
     if (B::clock_ns() - began > kPatienceNs) B::trap();
   }
+}
+
+// A barrier that is to pass within a second or two, else something is broken beyond what a step can report.
+template <class B>
+PLOW_DEVICE void await(typename B::Barrier* barrier, uint32_t parity) {
+  if (!B::passed(barrier, parity)) await_long<B>(barrier, parity);
 }
 
 // The team's side. The next piece; every wave must call both, in turn.

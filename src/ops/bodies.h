@@ -4,6 +4,8 @@
 
 #include "ops/add/body.h"
 #include "ops/attention/body.h"
+#include "ops/attention_merge/body.h"
+#include "ops/attention_part/body.h"
 #include "ops/bias_add/body.h"
 #include "ops/embed/body.h"
 #include "ops/gather_rows/body.h"

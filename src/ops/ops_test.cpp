@@ -1,3 +1,4 @@
+#include "abi/attention_parts.h"
 #include "ops/test_instance.h"
 
 #include <gtest/gtest.h>
@@ -84,7 +85,16 @@ TEST(OpDefs, AttributesOutOfRangeAreRefused) {
                        {Op::kNormRopeAttention, 3, negative},
                        {Op::kNormRopeAttention, 4, nan},
                        {Op::kNormAdd, 0, nan},
-                       {Op::kNormAdd, 1, nan}};
+                       {Op::kNormAdd, 1, nan},
+                       {Op::kAttentionPart, 0, 0},
+                       {Op::kAttentionPart, 2, nan},
+                       {Op::kAttentionPart, 3, negative},
+                       {Op::kAttentionPart, 4, 0},
+                       {Op::kAttentionPart, 4, kMostAttentionParts + 1},
+                       {Op::kAttentionMerge, 0, 0},
+                       {Op::kAttentionMerge, 1, 0},
+                       {Op::kAttentionMerge, 1, kMostAttentionParts + 1},
+                       {Op::kAttentionMerge, 2, 0}};
   for (TestInstance& instance : random_instances(random)) {
     for (const Bad& bad : cases) {
       if (bad.op != instance.op) continue;

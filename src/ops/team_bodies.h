@@ -5,6 +5,8 @@
 
 #include "ops/add/team_body.h"
 #include "ops/attention/team_body.h"
+#include "ops/attention_merge/team_body.h"
+#include "ops/attention_part/team_body.h"
 #include "ops/bias_add/team_body.h"
 #include "ops/embed/team_body.h"
 #include "ops/gather_rows/team_body.h"

@@ -1,5 +1,7 @@
 #include "ops/test_instance.h"
 
+#include "abi/attention_parts.h"
+
 #include <gtest/gtest.h>
 
 namespace plow {
@@ -104,6 +106,10 @@ std::vector<TestInstance> fused_instances(std::mt19937& random) {
                              attribute_bits(static_cast<float>(pick(random, 0, 1)) * 20.0f)};
   Attributes norm_attention = attention;
   norm_attention[4] = eps;
+  const uint32_t parts = pick(random, 2, 3);
+  Attributes part_attention = attention;
+  part_attention[1] = pick(random, 0, 1) * kAttentionUnit * parts;
+  part_attention[4] = parts;
   const Rows rows = random() % 2 == 0 ? Rows::kTokens : Rows::kSamples;
   const ValueType x = activation(rows, k), out = activation(rows, n), w = stored(n, k);
   const ValueType query = activation(rows, q), angles = activation(rows, 2 * half);
@@ -124,6 +130,10 @@ std::vector<TestInstance> fused_instances(std::mt19937& random) {
       {Op::kRopeAttention, {query, angles, stored(1, kv)}, attention},
       {Op::kNormRopeAttention, {query, stored(1, head_dim), angles, stored(1, kv)}, norm_attention},
       {Op::kNormAdd, {out, stored(1, n), out}, {eps, offset}},
+      {Op::kAttentionPart, {query, stored(1, kv)}, part_attention},
+      {Op::kAttentionMerge,
+       {activation(rows, q * parts / head_dim * (head_dim + 2))},
+       {head_dim, parts, q / kv}},
   };
 }
 
@@ -168,6 +178,9 @@ std::vector<TestInstance> random_instances(std::mt19937& random) {
     instance.tokens = pick(2, 9);
     instance.samples = pick(2, 5);
     instance.first_position = pick(1, 6);  // with one position to attend to, queries do not matter
+    // Every part has positions, or what it reads does not matter either.
+    if (instance.op == Op::kAttentionPart)
+      instance.first_position += kAttentionUnit * (instance.attributes[4] - 1);
     for (size_t i = 0; i < instance.inputs.size(); ++i) {
       const ValueType& type = instance.inputs[i];
       const bool is_cache = i + 1 == instance.inputs.size() && instance.takes_cache();
@@ -178,6 +191,10 @@ std::vector<TestInstance> random_instances(std::mt19937& random) {
                                                               : 1000;
       for (double& element : value.values)
         element = type.dtype == DType::kU32 ? static_cast<uint32_t>(random() % limit) : real(random);
+      // Its sums are divided by.
+      if (instance.op == Op::kAttentionMerge) {
+        for (double& element : value.values) element = 0.1 + std::abs(element);
+      }
       instance.values.push_back(std::move(value));
       instance.exclusive.push_back(limit);
     }

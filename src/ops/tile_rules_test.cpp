@@ -27,6 +27,7 @@ std::vector<Case> random_cases(std::mt19937& random) {
   const uint32_t head_dim = 2 * pick(1, 20), kv_heads = pick(1, 4), heads = kv_heads * pick(1, 4);
   const uint32_t kv = kv_heads * head_dim, q = heads * head_dim;
   const uint32_t half = pick(1, head_dim / 2);
+  const uint32_t parts = pick(1, 32), all_parts = heads * parts * (head_dim + 2);
   const uint32_t pairs = (k + 1) / 2, k_begin = 2 * pick(0, pairs - 1);
   const uint32_t k_end = std::min(k, k_begin + 2 * pick(1, pairs));
   return {
@@ -61,6 +62,8 @@ std::vector<Case> random_cases(std::mt19937& random) {
        {tokens(q), fixed(1, head_dim), tokens(2 * half), fixed(1, kv), tokens(q)},
        {head_dim}},
       {Op::kNormAdd, {tokens(n), fixed(1, n), tokens(n), tokens(n)}},
+      {Op::kAttentionPart, {samples(q), fixed(1, kv), samples(all_parts)}, {head_dim, 0, 0, 0, parts}},
+      {Op::kAttentionMerge, {tokens(all_parts), tokens(q)}, {head_dim, parts, heads / kv_heads}},
   };
 }
 

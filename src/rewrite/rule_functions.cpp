@@ -68,6 +68,11 @@ std::optional<uint32_t> half_of_heads(Arguments in) {
   return heads / 2 * head_dim;
 }
 
+// Query heads that share a head of the cache: of a query and its cache.
+std::optional<uint32_t> heads_of_kv_head(Arguments in) {
+  return in[0].type.shape.cols / in[1].type.shape.cols;
+}
+
 bool stored_f32(Arguments in) {
   return in[0].given != nullptr && in[0].given->op == Op::kWeight && in[0].type.dtype == DType::kF32 &&
          in[0].given->attributes[0] == 0;
@@ -87,6 +92,8 @@ constexpr RuleFunction kFunctions[] = {
     {"cols", "v", cols, "the number of columns"},
     {"half", "v", half, "the middle of the columns, a multiple of 32, if both halves have at least 512"},
     {"half_of_heads", "av", half_of_heads, "the columns of the first half of the heads, if there are two"},
+    {"heads_of_kv_head", "vv", heads_of_kv_head,
+     "the query heads (columns of the first) that share a head of the cache (the second)"},
     {"middle", "aa", middle, "the middle of a range of columns, like half"},
     {"over_square", "aa", over_square, "a / b^2, if f32 holds it exactly"},
     {"product", "aa", product, "a * b, if f32 holds it exactly"},

@@ -20,6 +20,7 @@ class ResidentDevice final : public StepDevice {
 
   Result<std::optional<Fault>> run(StepDescriptor& step) override;
   Status read_arena(uint64_t offset, std::span<std::byte> to) override;
+  Result<std::vector<std::vector<PacketTimes>>> read_times(uint32_t program) override;
   std::string name() const override { return driver_->facts().name; }
   Result<double> read_bandwidth() override;
 

@@ -138,8 +138,10 @@ class ToyModel {
                                       toy_attributes({d, window, scale, attribute_bits(0.0f)}));
     const NodeId turned = builder_.add(Op::kNormRope, {q, vector(p + "q_norm", d), sampled_angles},
                                        toy_attributes({d, eps, offset}));
+    const NodeId parts =
+        builder_.add(Op::kAttentionPart, {turned, kv}, toy_attributes({d, window, scale, attribute_bits(0.0f), 3}));
     const NodeId second =
-        builder_.add(Op::kAttention, {turned, kv}, toy_attributes({d, window, scale, attribute_bits(0.0f)}));
+        builder_.add(Op::kAttentionMerge, {parts}, toy_attributes({d, 3, shape_.heads / shape_.kv_heads}));
     const NodeId attended = builder_.add(Op::kAdd, {first, second});
     x = builder_.add(Op::kLinearAdd, {attended, matrix(p + "o", shape_.hidden, q_cols), x}, toy_attributes({0, q_cols}));
     const NodeId h2 = norm(p + "norm2", x, shape_.hidden);

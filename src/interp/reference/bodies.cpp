@@ -1,5 +1,6 @@
 #include "interp/reference/bodies.h"
 
+#include "abi/attention_parts.h"
 #include "ops/sample/sample.h"
 
 #include <algorithm>
@@ -292,37 +293,52 @@ void norm_rope_kv_append(const Tile& tile, uint32_t block_tokens) {
   });
 }
 
-// One query head of one row over the cache.
-Row attend(const Tile& tile, const Row& query, uint32_t block_tokens, uint32_t slot, uint32_t position,
-           uint32_t kv_head) {
-  const uint32_t head_dim = tile.u32(0), window = tile.u32(1);
+// One query head of one row over positions of the cache, by the largest score: the sum of weighted values,
+// not divided.
+struct Attended {
+  Row values;
+  double maximum = -INFINITY, sum = 0;
+};
+
+PositionRange attended_positions(const Tile& tile, uint32_t position) {
+  const uint32_t window = tile.u32(1);
+  return {window == 0 || position + 1 < window ? 0 : position + 1 - window, position + 1};
+}
+
+Attended attend(const Tile& tile, const Row& query, uint32_t block_tokens, uint32_t slot,
+                PositionRange positions, uint32_t kv_head) {
+  const uint32_t head_dim = tile.u32(0);
   const double scale = tile.f32(2), softcap = tile.f32(3);
   const uint32_t cache = tile.output_index() - 1;
   const TensorEntry& state = tile.operand(cache);
   tile.expect(cache, false, 0, kv_head * head_dim, (kv_head + 1) * head_dim);
-  const uint32_t first = window == 0 || position + 1 < window ? 0 : position + 1 - window;
   const auto place = [&](uint32_t p, uint32_t d) {
     return tile.memory().kv_place(state, block_of(tile, state, block_tokens, slot, p), p, kv_head, head_dim,
                                   d);
   };
+  Attended out{Row(head_dim, 0.0)};
   Row scores;
-  for (uint32_t p = first; p <= position; ++p) {
+  for (uint32_t p = positions.begin; p < positions.end; ++p) {
     double score = 0;
     for (uint32_t d = 0; d < head_dim; ++d)
       score += query[d] * tile.memory().load_kv(state.kv_group, place(p, d).key);
     score *= scale;
     scores.push_back(softcap > 0 ? softcap * std::tanh(score / softcap) : score);
+    out.maximum = std::max(out.maximum, scores.back());
   }
-  const double most = *std::max_element(scores.begin(), scores.end());
-  double total = 0;
-  for (double& score : scores) total += score = std::exp(score - most);
-  Row out(head_dim, 0.0);
-  for (uint32_t p = first; p <= position; ++p) {
-    for (uint32_t d = 0; d < head_dim; ++d) {
-      out[d] += scores[p - first] / total * tile.memory().load_kv(state.kv_group, place(p, d).value);
-    }
+  for (uint32_t p = positions.begin; p < positions.end; ++p) {
+    const double weight = std::exp(scores[p - positions.begin] - out.maximum);
+    out.sum += weight;
+    for (uint32_t d = 0; d < head_dim; ++d)
+      out.values[d] += weight * tile.memory().load_kv(state.kv_group, place(p, d).value);
   }
   return out;
+}
+
+// The row of the step that row r of an operator that attends is.
+uint32_t attending_row(const Tile& tile, uint32_t r) {
+  const bool sampled = tile.operand(tile.output_index()).row_kind == Rows::kSamples;
+  return sampled ? tile.step().sample_rows[r] : r;
 }
 
 // turn(row, query head): the query that attends.
@@ -330,15 +346,15 @@ template <class Turn>
 void attend_all(const Tile& tile, uint32_t block_tokens, const Turn& turn) {
   const uint32_t head_dim = tile.u32(0);
   const uint32_t queries_a_kv_head = tile.operand(0).cols / tile.operand(tile.output_index() - 1).cols;
-  const bool sampled = tile.operand(tile.output_index()).row_kind == Rows::kSamples;
   for (uint32_t r = tile.row_begin(); r < tile.row_end(); ++r) {
-    const uint32_t row = sampled ? tile.step().sample_rows[r] : r;  // of the step
+    const uint32_t row = attending_row(tile, r);
     Row out;
     for (uint32_t c = tile.begin(); c < tile.end(); c += head_dim) {
       const Row query = turn(r, tile.read(0, r, c, c + head_dim));
-      const Row head = attend(tile, query, block_tokens, tile.step().row_slots[row],
-                              tile.step().positions[row], c / head_dim / queries_a_kv_head);
-      out.insert(out.end(), head.begin(), head.end());
+      const Attended head =
+          attend(tile, query, block_tokens, tile.step().row_slots[row],
+                 attended_positions(tile, tile.step().positions[row]), c / head_dim / queries_a_kv_head);
+      for (const double value : head.values) out.push_back(value / head.sum);
     }
     tile.write(r, out);
   }
@@ -358,6 +374,61 @@ void norm_rope_attention(const Tile& tile, uint32_t block_tokens) {
   attend_all(tile, block_tokens, [&](uint32_t r, const Row& query) {
     return norm_rotated(tile, query, gain, 0, angles(tile, 2, r), 4);
   });
+}
+
+// One part of one kv head of one row.
+Row attention_part_tile(const Tile& tile, const AttentionParts& layout, uint32_t block_tokens, uint32_t r,
+                        uint32_t kv_head, uint32_t part) {
+  const uint32_t row = attending_row(tile, r), first = kv_head * layout.queries * layout.head_dim;
+  const PositionRange positions =
+      positions_of_part(attended_positions(tile, tile.step().positions[row]), part, layout.parts);
+  Row out(layout.tile_cols());
+  for (uint32_t query = 0; query < layout.queries; ++query) {
+    const uint32_t c = first + query * layout.head_dim;
+    const Attended head = attend(tile, tile.read(0, r, c, c + layout.head_dim), block_tokens,
+                                 tile.step().row_slots[row], positions, kv_head);
+    std::copy(head.values.begin(), head.values.end(), out.begin() + layout.output(query));
+    out[layout.maximum(query)] = head.maximum;
+    out[layout.sum(query)] = head.sum;
+  }
+  return out;
+}
+
+void attention_part(const Tile& tile, uint32_t block_tokens) {
+  const AttentionParts layout{tile.u32(0), tile.u32(4), tile.operand(0).cols / tile.operand(1).cols};
+  const auto width = static_cast<uint32_t>(layout.tile_cols());
+  for (uint32_t r = tile.row_begin(); r < tile.row_end(); ++r) {
+    Row out;
+    for (uint32_t t = tile.begin() / width; t * width < tile.end(); ++t) {
+      const Row part = attention_part_tile(tile, layout, block_tokens, r, t / layout.parts, t % layout.parts);
+      out.insert(out.end(), part.begin(), part.end());
+    }
+    tile.write(r, out);
+  }
+}
+
+void attention_merge(const Tile& tile) {
+  const AttentionParts layout{tile.u32(0), tile.u32(1), tile.u32(2)};
+  const auto width = static_cast<uint32_t>(layout.tile_cols()), kv_head_cols = layout.parts * width;
+  for (uint32_t r = tile.row_begin(); r < tile.row_end(); ++r) {
+    Row out(tile.end() - tile.begin(), 0.0);
+    for (uint32_t c = 0; c < out.size(); c += layout.head_dim) {
+      const uint32_t head = (tile.begin() + c) / layout.head_dim, query = head % layout.queries;
+      const uint32_t first = head / layout.queries * kv_head_cols;
+      const Row parts = tile.read(0, r, first, first + kv_head_cols);
+      double maximum = -INFINITY, sum = 0;
+      for (uint32_t p = 0; p < layout.parts; ++p)
+        maximum = std::max(maximum, parts[p * width + layout.maximum(query)]);
+      for (uint32_t p = 0; p < layout.parts; ++p) {
+        const double factor = std::exp(parts[p * width + layout.maximum(query)] - maximum);
+        sum += factor * parts[p * width + layout.sum(query)];
+        for (uint32_t d = 0; d < layout.head_dim; ++d)
+          out[c + d] += factor * parts[p * width + layout.output(query) + d];
+      }
+      for (uint32_t d = 0; d < layout.head_dim; ++d) out[c + d] /= sum;
+    }
+    tile.write(r, out);
+  }
 }
 
 void gather_rows(const Tile& tile) {
@@ -440,6 +511,10 @@ void run_body(const BodyCall& call, std::span<const KvGroup> groups) {
       return norm_rope_attention(tile, block_tokens());
     case Op::kNormAdd:
       return norm_add(tile);
+    case Op::kAttentionPart:
+      return attention_part(tile, block_tokens());
+    case Op::kAttentionMerge:
+      return attention_merge(tile);
     default:
       PLOW_CHECK(false, "operator {} has no body", call.packet->body);
   }

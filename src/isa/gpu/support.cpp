@@ -11,16 +11,15 @@
 namespace plow::gpu {
 namespace {
 
-static_assert(dev::kTeamUnit == kKvBlockTokens, "a unit of attention's pass is a block of the cache");
-static_assert(dev::kTurnedHead == kMaxHeadDim);
-#define PLOW_GPU_ISA(Name, geometry)                                                                    \
-  static_assert(                                                                                        \
-      dev::attention_team_bytes(kMaxHeadDim, geometry::kLanes, geometry::kThreads / geometry::kLanes) + \
-          dev::kNearBytes <=                                                                            \
-      geometry::kTeamBytes);                                                                            \
-  static_assert(dev::sample_team_bytes() + dev::kNearBytes <= geometry::kTeamBytes);                    \
-  static_assert(geometry::kThreads <= dev::kMostCandidates);                                            \
-  static_assert(dev::norm_rope_team_bytes(geometry::kThreads / geometry::kLanes) + dev::kNearBytes <=   \
+static_assert(kAttentionUnit == kKvBlockTokens, "a unit of attention's pass is a block of the cache");
+static_assert(kMaxHeadDim == dev::kTeamHeadDim && kMaxHeadDim == dev::kTurnedHead);
+#define PLOW_GPU_ISA(Name, geometry)                                                                  \
+  static_assert(dev::attention_team_bytes(geometry::kLanes, geometry::kThreads / geometry::kLanes) +  \
+                    dev::kNearBytes <=                                                                \
+                geometry::kTeamBytes);                                                                \
+  static_assert(dev::sample_team_bytes() + dev::kNearBytes <= geometry::kTeamBytes);                  \
+  static_assert(geometry::kThreads <= dev::kMostCandidates);                                          \
+  static_assert(dev::norm_rope_team_bytes(geometry::kThreads / geometry::kLanes) + dev::kNearBytes <= \
                 geometry::kTeamBytes);
 PLOW_GPU_ISAS(PLOW_GPU_ISA)
 #undef PLOW_GPU_ISA
@@ -56,18 +55,6 @@ const char* misfit(const TensorEntry& t, bool matrix) {
   return "in a known memory";
 }
 
-// The columns of the heads that the operator's body takes one by one, or nothing.
-const uint32_t* head_columns(const Packet& packet) {
-  switch (static_cast<Op>(packet.body)) {
-    case Op::kAttention:
-    case Op::kNormRope:
-    case Op::kNormRopeKvAppend:
-      return &packet.immediate[0];
-    default:
-      return nullptr;
-  }
-}
-
 }  // namespace
 
 bool has_body(Op op) {
@@ -91,11 +78,15 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
     if (const char* expected = misfit(tensors[packet.operand[i]], matrix))
       return fmt::format("{}: operand {} must be {}", name, i, expected);
   }
-  const uint32_t* head = head_columns(packet);
-  if (head != nullptr && (*head % 2 != 0 || *head > kMaxHeadDim)) {
-    return fmt::format("{}: a head has {} columns; even numbers up to {} are supported", name, *head,
-                       kMaxHeadDim);
+  const uint32_t head_dim = packet.immediate[0];
+  const bool ragged = head_dim % dev::kLaneColumns != 0;
+  if (attends(op) && (head_dim % 2 != 0 || head_dim > (ragged ? dev::kTeamRaggedHeadDim : kMaxHeadDim))) {
+    return fmt::format(
+        "{}: a head has {} columns; even numbers up to {} and multiples of {} up to {} are supported", name,
+        head_dim, dev::kTeamRaggedHeadDim, dev::kLaneColumns, kMaxHeadDim);
   }
+  if ((op == Op::kNormRope || op == Op::kNormRopeKvAppend) && head_dim > kMaxHeadDim)
+    return fmt::format("{}: a head has {} columns; up to {} are supported", name, head_dim, kMaxHeadDim);
   return {};
 }
 

@@ -34,7 +34,7 @@ extern "C" {
 
 __global__ void __launch_bounds__(geometry::kThreads + geometry::kTapeThreads, 1)
     plow_resident(const Resident* resident) {
-  extern __shared__ __align__(1024) unsigned char shared[];
+  extern __shared__ __align__(128) unsigned char shared[];
   static_assert(dev::product_team_bytes<Block<geometry::kThreads>>() + dev::kNearBytes <= geometry::kTeamBytes);
   work<geometry::kTapeSlots>(*resident, shared);
 }

@@ -74,6 +74,7 @@ OperandKinds operand_kinds(Op op) {
       return {3, {kTable, kStepColumn, kArena}};
     case Op::kScale:
     case Op::kSoftCap:
+    case Op::kAttentionMerge:
       return {2, {kArena, kArena}};
     case Op::kRmsNorm:
     case Op::kBiasAdd:
@@ -109,6 +110,7 @@ OperandKinds operand_kinds(Op op) {
     case Op::kNormRopeKvAppend:
       return {6, {kArena, kVector, kArena, kArena, kCache, kCache}};
     case Op::kAttention:
+    case Op::kAttentionPart:
       return {3, {kArena, kCache, kArena}};
     case Op::kRopeAttention:
       return {4, {kArena, kArena, kCache, kArena}};
@@ -173,6 +175,7 @@ uint64_t body_scratch_bytes(const Packet& packet, const TensorEntry* tensors, ui
     case Op::kAttention:
     case Op::kRopeAttention:
     case Op::kNormRopeAttention:
+    case Op::kAttentionPart:
       return dev::attention_scratch_bytes(packet.immediate[0]);
     case Op::kSample:
       return dev::sample_scratch_bytes(tensors[packet.operand[0]].cols);

@@ -3,10 +3,11 @@
 //
 // Positions are taken in units of 64 that are aligned to multiples of 64; after each unit the running
 // maximum, sum and output of a query are rescaled (online softmax, Milakov and Gimelshein 2018). Every sum of
-// a query runs over its own positions in ascending order, so its bits depend on its position and window only,
-// not on what shares the pass.
+// a query runs over its own positions in ascending order, so its bits depend on its position, window and
+// parts only, not on what shares the pass.
 #pragma once
 
+#include "abi/attention_parts.h"
 #include "interp/vector_math.h"
 #include "ops/soft_cap/body.h"
 
@@ -15,6 +16,7 @@ namespace plow::dev {
 constexpr uint32_t kBlockTokens = 16;  // of a KV block: one Vec of scores
 constexpr uint32_t kUnitBlocks = 4;
 constexpr uint32_t kUnitTokens = kUnitBlocks * kBlockTokens;
+static_assert(kUnitTokens == kAttentionUnit, "a part is a run of whole units");
 // Queries (rows times heads) that share a pass. Their outputs, 64 x 64 floats for heads of 64, stay in a
 // second-level cache.
 constexpr uint32_t kPassQueries = 64;
@@ -28,8 +30,8 @@ constexpr uint32_t attention_scratch_bytes(uint32_t head_dim) {
          static_cast<uint32_t>(sizeof(float));
 }
 
-// One pass: queries 0 .. n_queries - 1 of one KV head; query i is head i % group of row first_row + i /
-// group.
+// One pass: queries 0 .. n_queries - 1 of one KV head over one part of their positions; query i is head i %
+// group of row first_row + i / group.
 struct AttentionPass {
   const BodyContext* ctx;
   const TensorEntry* cache;
@@ -41,6 +43,7 @@ struct AttentionPass {
   uint32_t n_queries;
   uint32_t first_position;  // of first_row
   uint32_t window;
+  uint32_t part, parts;
   float scale, softcap;
   // Scratch
   float* q;        // [n_queries][head_dim]
@@ -51,11 +54,15 @@ struct AttentionPass {
   float* output;   // [n_queries][padded_head]
 };
 
-// The positions that query i attends to.
+// The positions that query i attends to in this part. Neither end is before that of an earlier query, and a
+// query without positions is outside of every unit that others have positions in.
 PLOW_DEVICE Range positions_of(const AttentionPass& pass, uint32_t i) {
   const uint32_t position = pass.first_position + (pass.first_query + i) / pass.group;
   const bool cut = pass.window != 0 && position + 1 > pass.window;
-  return {cut ? position + 1 - pass.window : 0, position + 1};
+  const PositionRange all{cut ? position + 1 - pass.window : 0, position + 1};
+  if (pass.parts == 1) return {all.begin, all.end};
+  const PositionRange own = positions_of_part(all, pass.part, pass.parts);
+  return {own.begin, own.end};
 }
 
 // Those of a unit that begins at position `base`, as places within it; empty (begin >= end) when there are
@@ -244,23 +251,11 @@ PLOW_DEVICE void attend(const AttentionPass& pass) {
   }
 }
 
-// Writes the outputs of a pass, divided by their sums. `out` is where the KV head's first query head lies in
-// first_row.
-template <class I>
-PLOW_DEVICE void write_outputs(const AttentionPass& pass, float* out, size_t out_stride) {
-  for (uint32_t i = 0; i < pass.n_queries; ++i) {
-    const uint32_t j = pass.first_query + i;
-    float* to = out + j / pass.group * out_stride + size_t{j % pass.group} * pass.head_dim;
-    const float* from = pass.output + size_t{i} * padded_head(pass.head_dim);
-    const typename I::Vec sum = I::set(pass.sum[i]);
-    for_lanes(0, pass.head_dim,
-              [&](uint32_t d, uint32_t n) { I::store_n(to + d, I::div(I::load(from + d), sum), n); });
-  }
-}
-
-// The row of the step that row `row` of the packet's rows is.
-PLOW_DEVICE uint32_t step_row(const BodyContext& ctx, const Packet& packet, uint32_t row) {
-  return packet.row_kind == static_cast<uint8_t>(Rows::kSamples) ? ctx.step->sample_rows[row] : row;
+// Calls write(i, row of the pass, query head of the KV head) for the queries of a pass.
+template <class Write>
+PLOW_DEVICE void each_query(const AttentionPass& pass, const Write& write) {
+  for (uint32_t i = 0; i < pass.n_queries; ++i)
+    write(i, (pass.first_query + i) / pass.group, (pass.first_query + i) % pass.group);
 }
 
 // Rows from `row` on that continue its sequence, one position after the other.
@@ -274,12 +269,14 @@ PLOW_DEVICE uint32_t run_length(const BodyContext& ctx, const Packet& packet, ui
   return n;
 }
 
-// load(row, column, to): a query head of head_dim floats.
-template <class I, class Load>
+// load(row, column, to): a query head of head_dim floats. write(pass, first row, column of the tile): what a
+// pass has made.
+template <class I, class Load, class Write>
 PLOW_DEVICE void attend_rows(const BodyContext& ctx, const Packet& packet, uint32_t row_tile,
-                             const TensorEntry& cache, const TensorEntry& out, const Load& load) {
+                             const TensorEntry& q, const TensorEntry& cache, uint32_t out_cols,
+                             uint32_t parts, const Load& load, const Write& write) {
   const uint32_t head_dim = packet.immediate[0];
-  const uint32_t group = out.cols / cache.cols;
+  const uint32_t group = q.cols / cache.cols, tile_cols = out_cols / (cache.cols / head_dim * parts);
   const Range rows = packet_rows(ctx, packet, row_tile);
   AttentionPass pass{};
   pass.ctx = &ctx;
@@ -287,6 +284,7 @@ PLOW_DEVICE void attend_rows(const BodyContext& ctx, const Packet& packet, uint3
   pass.head_dim = head_dim;
   pass.group = group;
   pass.window = packet.immediate[1];
+  pass.parts = parts;
   pass.scale = immediate_f32(packet, 2);
   pass.softcap = immediate_f32(packet, 3);
   pass.scores = reinterpret_cast<float*>(ctx.scratch);
@@ -299,36 +297,54 @@ PLOW_DEVICE void attend_rows(const BodyContext& ctx, const Packet& packet, uint3
     n = run_length(ctx, packet, row, rows.end);
     pass.slot = ctx.step->row_slots[step_row(ctx, packet, row)];
     pass.first_position = ctx.step->positions[step_row(ctx, packet, row)];
-    for_columns(packet, out.cols, [&](uint32_t begin, uint32_t end) {
-      for (uint32_t column = begin; column < end; column += group * head_dim) {
-        pass.kv_head = column / (group * head_dim);
+    for_columns(packet, out_cols, [&](uint32_t begin, uint32_t end) {
+      for (uint32_t column = begin; column < end; column += tile_cols) {
+        pass.kv_head = column / tile_cols / parts;
+        pass.part = column / tile_cols % parts;
         for (uint32_t first = 0; first < n * group; first += kPassQueries) {
           pass.first_query = first;
           pass.n_queries = min_u32(kPassQueries, n * group - first);
-          for (uint32_t i = 0; i < pass.n_queries; ++i) {
-            const uint32_t j = first + i;
-            load(row + j / group, column + j % group * head_dim, pass.q + size_t{i} * head_dim);
-          }
+          each_query(pass, [&](uint32_t i, uint32_t r, uint32_t head) {
+            load(row + r, (pass.kv_head * group + head) * head_dim, pass.q + size_t{i} * head_dim);
+          });
           if (cache.dtype == DType::kBf16) {
             attend<I, Bf16>(pass);
           } else {
             attend<I, float>(pass);
           }
-          write_outputs<I>(pass, arena_row(ctx, out, row) + column, out.row_stride / sizeof(float));
+          write(pass, row, column);
         }
       }
     });
   }
 }
 
+// The same of all positions at once: outputs are divided by their sums. The cache is operand `cache`, the
+// output follows.
+template <class I, class Load>
+PLOW_DEVICE void attend_wholly(const BodyContext& ctx, const Packet& packet, uint32_t row_tile,
+                               uint32_t cache, const Load& load) {
+  const TensorEntry& out = operand(ctx, packet, cache + 1);
+  attend_rows<I>(ctx, packet, row_tile, operand(ctx, packet, 0), operand(ctx, packet, cache), out.cols, 1,
+                 load, [&](const AttentionPass& pass, uint32_t row, uint32_t column) {
+                   each_query(pass, [&](uint32_t i, uint32_t r, uint32_t head) {
+                     float* to = arena_row(ctx, out, row + r) + column + head * pass.head_dim;
+                     const float* from = pass.output + size_t{i} * padded_head(pass.head_dim);
+                     const typename I::Vec sum = I::set(pass.sum[i]);
+                     for_lanes(0, pass.head_dim, [&](uint32_t d, uint32_t m) {
+                       I::store_n(to + d, I::div(I::load(from + d), sum), m);
+                     });
+                   });
+                 });
+}
+
 template <class I>
 PLOW_DEVICE void attention_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   const TensorEntry& q = operand(ctx, packet, 0);
   const size_t bytes = packet.immediate[0] * sizeof(float);
-  attend_rows<I>(ctx, packet, row_tile, operand(ctx, packet, 1), operand(ctx, packet, 2),
-                 [&](uint32_t row, uint32_t column, float* to) {
-                   __builtin_memcpy(to, arena_row(ctx, q, row) + column, bytes);
-                 });
+  attend_wholly<I>(ctx, packet, row_tile, 1, [&](uint32_t row, uint32_t column, float* to) {
+    __builtin_memcpy(to, arena_row(ctx, q, row) + column, bytes);
+  });
 }
 
 }  // namespace plow::dev

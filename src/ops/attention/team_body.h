@@ -1,295 +1,443 @@
-// attention, for a team, over Layout::kKvRows: softmax(q k^T) v, causal, optionally in a window, with the
-// query heads of a KV head sharing the pass over K and V, four at a time.
+// attention and attention_part, for a team, over Layout::kKvRows: softmax(q k^T) v, causal, optionally in a
+// window, with the query heads of a KV head sharing the pass over K and V, four at a time.
 //
-// Positions are taken in units of 64 that are aligned to multiples of 64; unit u belongs to wave u mod
-// n_waves, which keeps a running maximum, sum and output (online softmax, Milakov and Gimelshein 2018); the
-// waves' results are merged in the order of the waves. So a query's bits depend on its position and window
-// only.
+// The positions of a row (or of a part of them) are shared out over the waves, an equal run each. A wave
+// takes some at once: all their keys and values are under way before the first is used, and the next keys are
+// asked for when these have given their scores. It keeps a running maximum, sum and output (online softmax,
+// Milakov and Gimelshein 2018); the waves' results are merged in the order of the waves. So a query's bits
+// depend on its position, window and parts only.
 #pragma once
 
+#include "abi/attention_parts.h"
 #include "interp/team.h"
 #include "interp/vector_math.h"
 #include "ops/soft_cap/body.h"
 
 namespace plow::dev {
 
-constexpr uint32_t kTeamUnit = 64;    // positions
 constexpr uint32_t kTeamQueries = 4;  // heads that share a pass
-constexpr uint32_t kLaneColumns = 8;  // of V and of the output, that a lane holds
-constexpr uint32_t kScoreLanes = 4;   // that share the score of a position
-static_assert(kScoreLanes == kTeamQueries, "each of them writes one head's score");
-
-// The team's memory: queries, then a wave's weights, then its results.
-constexpr uint32_t attention_team_bytes(uint32_t head_dim, uint32_t lanes, uint32_t waves) {
-  const uint32_t passes = (head_dim + kLaneColumns * lanes - 1) / (kLaneColumns * lanes);
-  const uint32_t floats = kTeamQueries * head_dim + waves * kTeamQueries * kTeamUnit +
-                          waves * kTeamQueries * 2 + waves * passes * kTeamQueries * kLaneColumns * lanes;
-  return floats * static_cast<uint32_t>(sizeof(float));
+constexpr uint32_t kLaneColumns = 8;  // of a key or value, that a lane holds
+constexpr uint32_t kLaneUnits = 6;  // of 16 bytes, of keys, and as many of values, that a lane has under way
+constexpr uint32_t kTeamHeadDim = 512;        // most columns of a head,
+constexpr uint32_t kTeamRaggedHeadDim = 256;  // and of one whose columns are no multiple of kLaneColumns
+// Lanes that share a row of a head are at least the queries: each of four ends up with one query's score.
+constexpr uint32_t most_rows_at_once(uint32_t lanes) { return kLaneUnits * lanes / kTeamQueries; }
+// Of a wave: how often its lanes' columns go into a head.
+constexpr uint32_t most_passes(uint32_t lanes) {
+  return (kTeamHeadDim + kLaneColumns * lanes - 1) / (kLaneColumns * lanes);
 }
+// From a lane's result to the same lane's next one: eight lanes' neighbouring results lie in different banks,
+// written lane by lane and read column by column.
+constexpr uint32_t result_stride(uint32_t lanes) { return lanes + 4; }
 
-struct TeamAttention {
-  const BodyContext* ctx;
-  const TensorEntry* cache;
-  uint32_t slot, kv_head, head_dim;
-  Range positions;  // that the query attends to
-  float scale, softcap;
-  uint32_t n_queries;  // 1 .. kTeamQueries
-  float* q;            // [kTeamQueries][head_dim]
-  float* weights;      // of this wave: [kTeamQueries][kTeamUnit]
+struct alignas(16) RowUnit {
+  uint32_t words[4];
+};
+// A number for each query of a pass.
+struct alignas(16) OfQueries {
+  float of[kTeamQueries];
 };
 
-// Where K of the KV head begins in the block of `position`; V follows it.
-template <class T>
-PLOW_DEVICE const T* team_head_block(const TeamAttention& pass, uint32_t position) {
-  const unsigned char* block = kv_block(*pass.ctx, *pass.cache, pass.slot, position);
-  return reinterpret_cast<const T*>(block) + size_t{2} * pass.kv_head * pass.head_dim * kTeamUnit;
+// What a wave hands to the team.
+struct WaveResult {
+  float maximum[kTeamQueries], sum[kTeamQueries];
+  float factor[kTeamQueries];  // by which its outputs are to be multiplied
+};
+struct TeamResult {
+  float maximum[kTeamQueries], sum[kTeamQueries];
+};
+
+// The team's memory: weights of the waves, their results, the team's, the waves' outputs.
+constexpr uint32_t attention_team_bytes(uint32_t lanes, uint32_t waves) {
+  const uint32_t weights = (most_rows_at_once(lanes) + 1) * static_cast<uint32_t>(sizeof(OfQueries));
+  const uint32_t outputs = most_passes(lanes) * kTeamQueries * kLaneColumns * result_stride(lanes) *
+                           static_cast<uint32_t>(sizeof(float));
+  return waves * (weights + outputs + static_cast<uint32_t>(sizeof(WaveResult))) +
+         static_cast<uint32_t>(sizeof(TeamResult));
 }
 
-// Columns [column, column + 8) of a row of the cache; those from head_dim on are 0.
+// Some query heads of one row, and where the keys of their KV head are.
+struct TeamAttention {
+  const float* q;      // [n_queries][head_dim]
+  uint32_t n_queries;  // 1 .. kTeamQueries
+  uint32_t head_dim;
+  const unsigned char* head;  // K of the KV head in block 0
+  uint64_t block_bytes;
+  const uint32_t* blocks;  // of the row's slot, by unit of positions
+  PositionRange positions;
+  float scale, softcap;
+  OfQueries* weights;  // of this wave: one a row at once, then the factor
+  WaveResult* waves;
+  TeamResult* team;
+  float* outputs;  // [wave][pass][query][column of the lane][result_stride]
+};
+
+// How the lanes of a wave share rows of keys and values: `per_row` lanes, a power of two, a row, `rows` rows
+// at once.
+struct HeadLanes {
+  uint32_t per_row, rows, row, column;
+};
+template <class B>
+PLOW_DEVICE HeadLanes head_lanes(uint32_t head_dim) {
+  uint32_t per_row = kTeamQueries;
+  while (per_row < B::kLanes && per_row * kLaneColumns < head_dim) per_row *= 2;
+  return {per_row, B::kLanes / per_row, lane<B>() / per_row, lane<B>() % per_row * kLaneColumns};
+}
+
+PLOW_DEVICE uint32_t raw_bits(Bf16 value) { return value.bits; }
+PLOW_DEVICE uint32_t raw_bits(float value) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+// A lane's columns of a row of keys or values, as they lie.
 template <class T>
-PLOW_DEVICE void load_columns(const T* row, uint32_t column, uint32_t head_dim, float (&out)[kLaneColumns]) {
-  if (head_dim % kLaneColumns == 0) {
-    struct alignas(16) Eight {
-      T value[16 / sizeof(T)];
-    };
-    const auto* from = reinterpret_cast<const Eight*>(row + column);
+struct LaneRow {
+  uint32_t words[kLaneColumns * sizeof(T) / sizeof(uint32_t)];
+
+  PLOW_DEVICE_MEMBER float value(uint32_t i) const {
+    if constexpr (sizeof(T) == sizeof(float)) return bits_to<float>(words[i]);
+    return bits_to<float>(i % 2 == 0 ? words[i / 2] << 16 : words[i / 2] & 0xffff0000u);
+  }
+};
+
+// Those from `column` on. Of columns beyond the head it has others instead, which count for nothing: queries
+// have 0 there. kWhole: the head's columns are a multiple of kLaneColumns.
+template <class T, bool kWhole>
+PLOW_DEVICE LaneRow<T> load_row(const T* row, uint32_t column, uint32_t head_dim) {
+  LaneRow<T> out;
+  if constexpr (kWhole) {
+    const auto* from = reinterpret_cast<const RowUnit*>(row + min_u32(column, head_dim - kLaneColumns));
     PLOW_UNROLL
-    for (uint32_t part = 0; part < kLaneColumns * sizeof(T) / 16; ++part) {
-      const Eight unit = from[part];
+    for (uint32_t u = 0; u < sizeof(T) / 2; ++u) {
+      const RowUnit unit = from[u];
       PLOW_UNROLL
-      for (uint32_t i = 0; i < 16 / sizeof(T); ++i)
-        out[part * (16 / sizeof(T)) + i] = to_float(unit.value[i]);
+      for (uint32_t i = 0; i < 4; ++i) out.words[4 * u + i] = unit.words[i];
     }
   } else {
+    constexpr uint32_t kInWord = sizeof(uint32_t) / sizeof(T);
     PLOW_UNROLL
-    for (uint32_t i = 0; i < kLaneColumns; ++i)
-      out[i] = column + i < head_dim ? to_float(row[column + i]) : 0.0f;
-  }
-}
-
-// The scores of a unit, before scale, into the wave's weights.
-template <class B, class T>
-PLOW_DEVICE void score_unit(const TeamAttention& pass, uint32_t base, const T* keys) {
-  const uint32_t part = lane<B>() % kScoreLanes;
-  PLOW_UNROLL_BY(2)
-  for (uint32_t first = 0; first < kTeamUnit; first += B::kLanes / kScoreLanes) {
-    const uint32_t in_unit = first + lane<B>() / kScoreLanes, position = base + in_unit;
-    float score[kTeamQueries] = {};
-    if (position >= pass.positions.begin && position < pass.positions.end) {
-      const T* row = keys + size_t{in_unit} * pass.head_dim;
-      PLOW_UNROLL_BY(4)
-      for (uint32_t c = part * kLaneColumns; c < pass.head_dim; c += kScoreLanes * kLaneColumns) {
-        float k[kLaneColumns];
-        load_columns(row, c, pass.head_dim, k);
-        PLOW_UNROLL
-        for (uint32_t g = 0; g < kTeamQueries; ++g) {
-          const float* q = pass.q + g * pass.head_dim + c;
-          PLOW_UNROLL
-          for (uint32_t i = 0; i < kLaneColumns; ++i) {
-            if (c + i < pass.head_dim) score[g] = B::fma(q[i], k[i], score[g]);
-          }
-        }
+    for (uint32_t i = 0; i < kLaneColumns; ++i) {
+      const uint32_t bits = raw_bits(row[min_u32(column + i, head_dim - 1)]);
+      if (i % kInWord == 0) {
+        out.words[i / kInWord] = bits;
+      } else {
+        out.words[i / kInWord] |= bits << 16;
       }
     }
+  }
+  return out;
+}
+
+// A lane's columns of the queries; 0 beyond the head and of queries that are not there.
+template <class B, uint32_t kPasses, bool kWhole>
+PLOW_DEVICE void load_queries(const TeamAttention& pass, uint32_t column,
+                              float (&q)[kPasses][kTeamQueries][kLaneColumns]) {
+  PLOW_UNROLL
+  for (uint32_t p = 0; p < kPasses; ++p) {
+    const uint32_t c = column + p * kLaneColumns * B::kLanes;
     PLOW_UNROLL
     for (uint32_t g = 0; g < kTeamQueries; ++g) {
-      score[g] = reduce_lanes<B>(score[g], kScoreLanes, Sum{});
-      if (g == part) pass.weights[g * kTeamUnit + in_unit] = score[g];
+      const float* from = pass.q + min_u32(g, pass.n_queries - 1) * pass.head_dim;
+      const LaneRow<float> row = load_row<float, kWhole>(from, c, pass.head_dim);
+      PLOW_UNROLL
+      for (uint32_t i = 0; i < kLaneColumns; ++i)
+        q[p][g][i] = g < pass.n_queries && c + i < pass.head_dim ? row.value(i) : 0.0f;
     }
   }
-  B::settle_wave();
 }
 
-// Scores become weights; `maximum` and `sum` are brought up to date. Returns the factor by which what was
-// added before must be multiplied.
+// Sums of the lanes of a row: each lane gets that of query lane % 4.
 template <class B>
-PLOW_DEVICE float softmax_query(const TeamAttention& pass, uint32_t base, float* weights, float& maximum,
-                                float& sum) {
-  float score[kTeamUnit / B::kLanes], largest = -__builtin_inff();
-  PLOW_UNROLL
-  for (uint32_t i = 0; i * B::kLanes < kTeamUnit; ++i) {
-    const uint32_t in_unit = i * B::kLanes + lane<B>(), position = base + in_unit;
-    float x = B::mul(weights[in_unit], pass.scale);
-    if (pass.softcap > 0) x = soft_capped<B>(x, pass.softcap);
-    const bool seen = position >= pass.positions.begin && position < pass.positions.end;
-    score[i] = seen ? x : -__builtin_inff();
-    largest = B::max(largest, score[i]);
-  }
-  largest = B::max(maximum, reduce_lanes<B>(largest, B::kLanes, Largest{}));
-  float total = 0;
-  PLOW_UNROLL
-  for (uint32_t i = 0; i * B::kLanes < kTeamUnit; ++i) {
-    const float weight = exp<B>(B::sub(score[i], largest));
-    weights[i * B::kLanes + lane<B>()] = weight;
-    total = B::add(total, weight);
-  }
-  const float factor = exp<B>(B::sub(maximum, largest));  // 0 the first time
-  sum = B::fma(sum, factor, reduce_lanes<B>(total, B::kLanes, Sum{}));
-  maximum = largest;
-  return factor;
+PLOW_DEVICE float sum_of_row(const float (&s)[kTeamQueries], uint32_t per_row) {
+  const bool odd = lane<B>() % 2 != 0, high = lane<B>() % 4 >= 2;
+  const float low_pair = B::add(odd ? s[1] : s[0], B::lane_xor(odd ? s[0] : s[1], 1));
+  const float high_pair = B::add(odd ? s[3] : s[2], B::lane_xor(odd ? s[2] : s[3], 1));
+  float own = B::add(high ? high_pair : low_pair, B::lane_xor(high ? low_pair : high_pair, 2));
+  for (uint32_t mask = kTeamQueries; mask < per_row; mask *= 2) own = B::add(own, B::lane_xor(own, mask));
+  return own;
 }
 
-// How the lanes of a wave share the columns of V: `per_row` lanes a row, `rows` rows at once.
-struct ValueLanes {
-  uint32_t per_row, rows, row, column;
-  bool active;
-};
-template <class B>
-PLOW_DEVICE ValueLanes value_lanes(uint32_t head_dim) {
-  const uint32_t per_row = min_u32(ceil_div(head_dim, kLaneColumns), B::kLanes), rows = B::kLanes / per_row;
-  return {per_row, rows, lane<B>() / per_row, lane<B>() % per_row * kLaneColumns, lane<B>() < per_row * rows};
-}
+// The rows that a wave takes at once: kSteps times as many as its lanes hold.
+template <class B, class T, uint32_t kPasses, bool kWhole>
+struct WaveRows {
+  // Of heads that a wave goes through twice, or element by element, one at a time: queries, outputs and these
+  // are held in registers.
+  static constexpr uint32_t kSteps = kPasses == 1 && kWhole
+                                         ? kLaneUnits * static_cast<uint32_t>(sizeof(RowUnit)) /
+                                               (kLaneColumns * static_cast<uint32_t>(sizeof(T)))
+                                         : 1;
+  uint32_t n_steps;  // that have a position
+  const T* keys_at[kSteps];
+  LaneRow<T> keys[kSteps][kPasses], values[kSteps][kPasses];
 
-// One wave's part of a query group: its units, then its results in `out` [kPasses][lanes][kTeamQueries][8]
-// and `statistics` [kTeamQueries][2].
-template <class B, class T, uint32_t kPasses>
-PLOW_DEVICE void attend_wave(const TeamAttention& pass, float* out, float* statistics) {
-  float maximum[kTeamQueries], sum[kTeamQueries], acc[kPasses][kTeamQueries][kLaneColumns] = {};
-  PLOW_UNROLL
-  for (uint32_t g = 0; g < kTeamQueries; ++g) maximum[g] = -__builtin_inff(), sum[g] = 0;
-  const ValueLanes lanes = value_lanes<B>(pass.head_dim);
-  const uint32_t first = pass.positions.begin / kTeamUnit, end = ceil_div(pass.positions.end, kTeamUnit);
-  const uint32_t waves = n_waves<B>();
-  for (uint32_t unit = first + (wave<B>() + waves - first % waves) % waves; unit < end; unit += waves) {
-    const uint32_t base = unit * kTeamUnit;
-    const T* keys = team_head_block<T>(pass, base);
-    const T* values = keys + size_t{pass.head_dim} * kTeamUnit;
-    score_unit<B>(pass, base, keys);
+  // Those from position `first` on; a lane whose position is not below `end` has the last one's.
+  PLOW_DEVICE_MEMBER void load_keys(const TeamAttention& pass, const HeadLanes& lanes, uint32_t first,
+                                    uint32_t end) {
+    n_steps = min_u32(kSteps, ceil_div(end - first, lanes.rows));
     PLOW_UNROLL
-    for (uint32_t g = 0; g < kTeamQueries; ++g) {
-      const float factor = softmax_query<B>(pass, base, pass.weights + g * kTeamUnit, maximum[g], sum[g]);
+    for (uint32_t i = 0; i < kSteps; ++i) {
+      if (i >= n_steps) break;
+      const uint32_t position = min_u32(first + i * lanes.rows + lanes.row, end - 1);
+      const unsigned char* block = pass.head + pass.blocks[position / kAttentionUnit] * pass.block_bytes;
+      keys_at[i] = reinterpret_cast<const T*>(block) + position % kAttentionUnit * pass.head_dim;
+    }
+    load(pass, lanes, 0, keys);
+  }
+  // Of the same rows: they lie behind the keys of the block.
+  PLOW_DEVICE_MEMBER void load_values(const TeamAttention& pass, const HeadLanes& lanes) {
+    load(pass, lanes, kAttentionUnit * pass.head_dim, values);
+  }
+
+ private:
+  PLOW_DEVICE_MEMBER void load(const TeamAttention& pass, const HeadLanes& lanes, uint32_t offset,
+                               LaneRow<T> (&to)[kSteps][kPasses]) {
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < kSteps; ++i) {
+      if (i >= n_steps) break;
+      PLOW_UNROLL
+      for (uint32_t p = 0; p < kPasses; ++p)
+        to[i][p] = load_row<T, kWhole>(keys_at[i] + offset, lanes.column + p * kLaneColumns * B::kLanes,
+                                       pass.head_dim);
+    }
+  }
+};
+
+// One wave's share of the positions, which is not empty: its outputs and its result.
+template <class B, class T, uint32_t kPasses, bool kWhole>
+PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
+  using Rows = WaveRows<B, T, kPasses, kWhole>;
+  const HeadLanes lanes = head_lanes<B>(pass.head_dim);
+  const uint32_t rows_at_once = Rows::kSteps * lanes.rows, in_row = lane<B>() % lanes.per_row;
+  float q[kPasses][kTeamQueries][kLaneColumns], acc[kPasses][kTeamQueries][kLaneColumns] = {};
+  load_queries<B, kPasses, kWhole>(pass, lanes.column, q);
+  Rows rows;
+  rows.load_keys(pass, lanes, share.begin, share.end);
+  rows.load_values(pass, lanes);
+  // Of query lane % 4: the maximum of the wave, the sum of this row of lanes.
+  float maximum = -__builtin_inff(), sum = 0;
+  for (uint32_t base = share.begin; base < share.end; base += rows_at_once) {
+    const uint32_t n_steps = rows.n_steps;
+    float score[Rows::kSteps], largest = maximum;
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < Rows::kSteps; ++i) {
+      if (i >= n_steps) break;
+      float s[kTeamQueries] = {};
       PLOW_UNROLL
       for (uint32_t p = 0; p < kPasses; ++p) {
         PLOW_UNROLL
-        for (uint32_t i = 0; i < kLaneColumns; ++i) acc[p][g][i] = B::mul(acc[p][g][i], factor);
+        for (uint32_t c = 0; c < kLaneColumns; ++c) {
+          const float k = rows.keys[i][p].value(c);
+          PLOW_UNROLL
+          for (uint32_t g = 0; g < kTeamQueries; ++g) s[g] = B::fma(q[p][g][c], k, s[g]);
+        }
+      }
+      score[i] = sum_of_row<B>(s, lanes.per_row);
+    }
+    const bool more = base + rows_at_once < share.end;
+    if (more) rows.load_keys(pass, lanes, base + rows_at_once, share.end);
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < Rows::kSteps; ++i) {
+      if (i >= n_steps) break;
+      float x = B::mul(score[i], pass.scale);
+      if (pass.softcap > 0) x = soft_capped<B>(x, pass.softcap);
+      score[i] = base + i * lanes.rows + lanes.row < share.end ? x : -__builtin_inff();
+      largest = B::max(largest, score[i]);
+    }
+    for (uint32_t mask = lanes.per_row; mask < B::kLanes; mask *= 2)
+      largest = B::max(largest, B::lane_xor(largest, mask));
+    const float factor = exp<B>(B::sub(maximum, largest));  // 0 the first time
+    maximum = largest;
+    sum = B::mul(sum, factor);
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < Rows::kSteps; ++i) {
+      if (i >= n_steps) break;
+      const float weight = exp<B>(B::sub(score[i], maximum));
+      sum = B::add(sum, weight);
+      if (in_row < kTeamQueries) pass.weights[i * lanes.rows + lanes.row].of[in_row] = weight;
+    }
+    if (lane<B>() < kTeamQueries) pass.weights[rows_at_once].of[in_row] = factor;
+    B::settle_wave();
+    const OfQueries factors = pass.weights[rows_at_once];
+    PLOW_UNROLL
+    for (uint32_t p = 0; p < kPasses; ++p) {
+      PLOW_UNROLL
+      for (uint32_t g = 0; g < kTeamQueries; ++g) {
+        PLOW_UNROLL
+        for (uint32_t c = 0; c < kLaneColumns; ++c) acc[p][g][c] = B::mul(acc[p][g][c], factors.of[g]);
       }
     }
-    B::settle_wave();
-    const uint32_t begin = max_u32(pass.positions.begin, base) - base;
-    const uint32_t last = min_u32(pass.positions.end - base, kTeamUnit);
-    if (lanes.active) {
-      PLOW_UNROLL_BY(4)
-      for (uint32_t t = begin + (lanes.row + lanes.rows - begin % lanes.rows) % lanes.rows; t < last;
-           t += lanes.rows) {
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < Rows::kSteps; ++i) {
+      if (i >= n_steps) break;
+      const OfQueries weights = pass.weights[i * lanes.rows + lanes.row];
+      PLOW_UNROLL
+      for (uint32_t p = 0; p < kPasses; ++p) {
         PLOW_UNROLL
-        for (uint32_t p = 0; p < kPasses; ++p) {
-          const uint32_t column = lanes.column + p * kLaneColumns * B::kLanes;
-          if (kPasses > 1 && column >= pass.head_dim) continue;
-          float v[kLaneColumns];
-          load_columns(values + size_t{t} * pass.head_dim, column, pass.head_dim, v);
+        for (uint32_t c = 0; c < kLaneColumns; ++c) {
+          const float v = rows.values[i][p].value(c);
           PLOW_UNROLL
-          for (uint32_t g = 0; g < kTeamQueries; ++g) {
-            const float weight = pass.weights[g * kTeamUnit + t];
-            PLOW_UNROLL
-            for (uint32_t i = 0; i < kLaneColumns; ++i) acc[p][g][i] = B::fma(weight, v[i], acc[p][g][i]);
-          }
+          for (uint32_t g = 0; g < kTeamQueries; ++g) acc[p][g][c] = B::fma(weights.of[g], v, acc[p][g][c]);
         }
       }
     }
     B::settle_wave();
+    if (more) rows.load_values(pass, lanes);
   }
+  for (uint32_t mask = lanes.per_row; mask < B::kLanes; mask *= 2) sum = B::add(sum, B::lane_xor(sum, mask));
+  if (lane<B>() < kTeamQueries) {
+    pass.waves[wave<B>()].maximum[in_row] = maximum;
+    pass.waves[wave<B>()].sum[in_row] = sum;
+  }
+  float* out =
+      pass.outputs + wave<B>() * kPasses * kTeamQueries * kLaneColumns * result_stride(B::kLanes) + lane<B>();
   PLOW_UNROLL
-  for (uint32_t g = 0; g < kTeamQueries; ++g) {
-    if (lane<B>() == g) {
-      statistics[2 * g] = maximum[g];
-      statistics[2 * g + 1] = sum[g];
-    }
+  for (uint32_t p = 0; p < kPasses; ++p) {
     PLOW_UNROLL
-    for (uint32_t p = 0; p < kPasses; ++p) {
+    for (uint32_t g = 0; g < kTeamQueries; ++g) {
       PLOW_UNROLL
-      for (uint32_t i = 0; i < kLaneColumns; ++i)
-        out[((p * B::kLanes + lane<B>()) * kTeamQueries + g) * kLaneColumns + i] = acc[p][g][i];
+      for (uint32_t c = 0; c < kLaneColumns; ++c)
+        out[((p * kTeamQueries + g) * kLaneColumns + c) * result_stride(B::kLanes)] = acc[p][g][c];
     }
   }
 }
 
-// Column `c` of query `g` of all waves.
+// The waves' maxima and sums put together.
 template <class B>
-PLOW_DEVICE float merged(const TeamAttention& pass, const float* out, const float* statistics,
-                         uint32_t wave_floats, uint32_t g, uint32_t c) {
-  const ValueLanes lanes = value_lanes<B>(pass.head_dim);
-  float largest = -__builtin_inff();
-  for (uint32_t w = 0; w < n_waves<B>(); ++w)
-    largest = B::max(largest, statistics[(w * kTeamQueries + g) * 2]);
-  const uint32_t per_pass = kLaneColumns * B::kLanes, p = c / per_pass, in_pass = c % per_pass;
-  float sum = 0, value = 0;
+PLOW_DEVICE void merge_statistics(const TeamAttention& pass) {
+  const uint32_t w = B::thread() / kTeamQueries, g = B::thread() % kTeamQueries;
+  if (w >= n_waves<B>()) return;
+  float largest = -__builtin_inff(), sum = 0;
+  for (uint32_t i = 0; i < n_waves<B>(); ++i) largest = B::max(largest, pass.waves[i].maximum[g]);
+  // A wave without positions has a maximum of -infinity, and so a factor of 0.
+  pass.waves[w].factor[g] = exp<B>(B::sub(pass.waves[w].maximum[g], largest));
+  if (w != 0) return;
+  for (uint32_t i = 0; i < n_waves<B>(); ++i)
+    sum = B::fma(pass.waves[i].sum[g], exp<B>(B::sub(pass.waves[i].maximum[g], largest)), sum);
+  pass.team->maximum[g] = largest;
+  pass.team->sum[g] = sum;
+}
+
+// Column c of query g, not divided.
+template <class B, uint32_t kPasses>
+PLOW_DEVICE float merged_output(const TeamAttention& pass, uint32_t g, uint32_t c) {
+  constexpr uint32_t kPassColumns = kLaneColumns * B::kLanes, kStride = result_stride(B::kLanes);
+  const HeadLanes lanes = head_lanes<B>(pass.head_dim);
+  const float* first = pass.outputs +
+                       ((c / kPassColumns * kTeamQueries + g) * kLaneColumns + c % kLaneColumns) * kStride +
+                       c % kPassColumns / kLaneColumns;
+  float value = 0;
   for (uint32_t w = 0; w < n_waves<B>(); ++w) {
-    const float* of_wave = statistics + (w * kTeamQueries + g) * 2;
-    if (of_wave[0] == -__builtin_inff()) continue;  // it had no unit
-    const float factor = exp<B>(B::sub(of_wave[0], largest));
+    const float factor = pass.waves[w].factor[g];
+    if (factor == 0) continue;  // nothing may have been written
+    const float* of_wave = first + w * kPasses * kTeamQueries * kLaneColumns * kStride;
     float part = 0;
-    for (uint32_t row = 0; row < lanes.rows; ++row) {
-      const uint32_t l = p * B::kLanes + row * lanes.per_row + in_pass / kLaneColumns;
-      part = B::add(part, out[w * wave_floats + (l * kTeamQueries + g) * kLaneColumns + c % kLaneColumns]);
-    }
-    sum = B::fma(of_wave[1], factor, sum);
+    for (uint32_t row = 0; row < lanes.rows; ++row) part = B::add(part, of_wave[row * lanes.per_row]);
     value = B::fma(part, factor, value);
   }
-  return B::div(value, sum);
+  return value;
 }
 
-// Query heads [first, first + pass.n_queries) of one row: q and out point to the first.
-template <class B, class T, uint32_t kPasses>
-PLOW_DEVICE void attend_queries(TeamAttention& pass, const float* q, float* out) {
-  const uint32_t d = pass.head_dim, wave_floats = kPasses * B::kLanes * kTeamQueries * kLaneColumns;
-  float* results = pass.q + kTeamQueries * d;
-  float* statistics = results + n_waves<B>() * kTeamQueries * kTeamUnit;
-  float* outputs = statistics + n_waves<B>() * kTeamQueries * 2;
-  pass.weights = results + wave<B>() * kTeamQueries * kTeamUnit;
-  for (uint32_t i = B::thread(); i < kTeamQueries * d; i += B::n_threads())
-    pass.q[i] = i < pass.n_queries * d ? q[i] : 0.0f;
+// The queries of a pass. store(query, column, output, maximum, sum): the output is not divided by the sum.
+template <class B, class T, uint32_t kPasses, bool kWhole, class Store>
+PLOW_DEVICE void attend_queries(const TeamAttention& pass, const Store& store) {
+  const PositionRange all = pass.positions;
+  const uint32_t outputs = pass.n_queries * pass.head_dim;
+  if (all.begin >= all.end) {
+    for (uint32_t i = B::thread(); i < outputs; i += B::n_threads())
+      store(i / pass.head_dim, i % pass.head_dim, 0.0f, -__builtin_inff(), 0.0f);
+    return;
+  }
+  const uint32_t rows = head_lanes<B>(pass.head_dim).rows, groups = ceil_div(all.end - all.begin, rows);
+  const uint32_t first = groups * wave<B>() / n_waves<B>(), end = groups * (wave<B>() + 1) / n_waves<B>();
+  if (first < end) {
+    attend_share<B, T, kPasses, kWhole>(pass,
+                                        {all.begin + first * rows, min_u32(all.begin + end * rows, all.end)});
+  } else if (lane<B>() < kTeamQueries) {
+    pass.waves[wave<B>()].maximum[lane<B>()] = -__builtin_inff();
+    pass.waves[wave<B>()].sum[lane<B>()] = 0;
+  }
   B::settle();
-  attend_wave<B, T, kPasses>(pass, outputs + wave<B>() * wave_floats,
-                             statistics + wave<B>() * kTeamQueries * 2);
+  merge_statistics<B>(pass);
   B::settle();
-  for (uint32_t i = B::thread(); i < pass.n_queries * d; i += B::n_threads())
-    out[i] = merged<B>(pass, outputs, statistics, wave_floats, i / d, i % d);
+  for (uint32_t i = B::thread(); i < outputs; i += B::n_threads()) {
+    const uint32_t g = i / pass.head_dim, c = i % pass.head_dim;
+    store(g, c, merged_output<B, kPasses>(pass, g, c), pass.team->maximum[g], pass.team->sum[g]);
+  }
   B::settle();
 }
 
-template <class B, class T>
-PLOW_DEVICE void attention_of(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+// Tiles of an output, each of one of `parts` parts of a KV head. `divides`: outputs are divided by their
+// sums, and those are not stored.
+template <class B, class T, uint32_t kPasses, bool kWhole>
+PLOW_DEVICE void attend_tiles(const BodyContext& ctx, const Packet& packet, uint32_t row_tile, uint32_t parts,
+                              bool divides) {
   const TensorEntry &q = operand(ctx, packet, 0), &cache = operand(ctx, packet, 1),
                     &out = operand(ctx, packet, 2);
-  const uint32_t group = q.cols / cache.cols, window = packet.immediate[1];
+  const AttentionParts layout{packet.immediate[0], parts, q.cols / cache.cols};
+  const uint32_t window = packet.immediate[1], head_dim = layout.head_dim;
+  const uint32_t tile_cols = divides ? layout.queries * head_dim : static_cast<uint32_t>(layout.tile_cols());
+  const KvGroup& group = ctx.device->kv_groups[cache.kv_group];
   TeamAttention pass{};
-  pass.ctx = &ctx;
-  pass.cache = &cache;
-  pass.head_dim = packet.immediate[0];
+  pass.head_dim = head_dim;
+  pass.block_bytes = group.block_bytes;
   pass.scale = immediate_f32(packet, 2);
   pass.softcap = immediate_f32(packet, 3);
-  pass.q = reinterpret_cast<float*>(ctx.shared);
-  const uint32_t heads_cols = group * pass.head_dim;
+  auto* weights = reinterpret_cast<OfQueries*>(ctx.shared);
+  pass.weights = weights + wave<B>() * (most_rows_at_once(B::kLanes) + 1);
+  pass.waves = reinterpret_cast<WaveResult*>(weights + n_waves<B>() * (most_rows_at_once(B::kLanes) + 1));
+  pass.team = reinterpret_cast<TeamResult*>(pass.waves + n_waves<B>());
+  pass.outputs = reinterpret_cast<float*>(pass.team + 1);
   const Range rows = packet_rows(ctx, packet, row_tile);
   for (uint32_t row = rows.begin; row < rows.end; ++row) {
-    const uint32_t position = ctx.step->positions[row];
-    pass.slot = ctx.step->row_slots[row];
-    pass.positions = {window != 0 && position + 1 > window ? position + 1 - window : 0, position + 1};
+    const uint32_t of_step = step_row(ctx, packet, row), position = ctx.step->positions[of_step];
+    const PositionRange all{window != 0 && position + 1 > window ? position + 1 - window : 0, position + 1};
+    pass.blocks =
+        ctx.step->block_tables[cache.kv_group] + size_t{ctx.step->row_slots[of_step]} * ctx.step->table_width;
     for_columns(packet, out.cols, [&](uint32_t begin, uint32_t end) {
-      for (uint32_t column = begin; column < end; column += heads_cols) {
-        pass.kv_head = column / heads_cols;
-        for (uint32_t g = 0; g < group; g += kTeamQueries) {
-          pass.n_queries = min_u32(kTeamQueries, group - g);
-          const uint32_t c = column + g * pass.head_dim;
-          const float* from = arena_row(ctx, q, row) + c;
-          float* to = arena_row(ctx, out, row) + c;
-          if (pass.head_dim <= kLaneColumns * B::kLanes) {
-            attend_queries<B, T, 1>(pass, from, to);
-          } else {
-            attend_queries<B, T, 2>(pass, from, to);
-          }
+      for (uint32_t column = begin; column < end; column += tile_cols) {
+        const uint32_t kv_head = column / tile_cols / parts, part = column / tile_cols % parts;
+        pass.positions = positions_of_part(all, part, parts);
+        pass.head = ctx.device->kv_pools[cache.kv_group] + cache.offset +
+                    size_t{2} * kv_head * head_dim * kAttentionUnit * sizeof(T);
+        float* tile = arena_row(ctx, out, row) + column;
+        for (uint32_t first = 0; first < layout.queries; first += kTeamQueries) {
+          pass.n_queries = min_u32(kTeamQueries, layout.queries - first);
+          pass.q = arena_row(ctx, q, row) + (kv_head * layout.queries + first) * head_dim;
+          attend_queries<B, T, kPasses, kWhole>(
+              pass, [&](uint32_t query, uint32_t c, float value, float maximum, float sum) {
+                tile[layout.output(first + query) + c] = divides ? B::div(value, sum) : value;
+                if (divides || c != 0) return;
+                tile[layout.maximum(first + query)] = maximum;
+                tile[layout.sum(first + query)] = sum;
+              });
         }
       }
     });
   }
 }
 
+template <class B, class T>
+PLOW_DEVICE void attend_team(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+  const bool divides = static_cast<Op>(packet.body) == Op::kAttention;
+  const uint32_t head_dim = packet.immediate[0], parts = divides ? 1 : packet.immediate[4];
+  if (head_dim % kLaneColumns != 0) {
+    attend_tiles<B, T, 1, false>(ctx, packet, row_tile, parts, divides);
+  } else if (head_dim <= kLaneColumns * B::kLanes) {
+    attend_tiles<B, T, 1, true>(ctx, packet, row_tile, parts, divides);
+  } else {
+    attend_tiles<B, T, most_passes(B::kLanes), true>(ctx, packet, row_tile, parts, divides);
+  }
+}
+
+// Of attention_part too.
 template <class B>
 PLOW_DEVICE_BODY void attention_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   if (operand(ctx, packet, 1).dtype == DType::kBf16) {
-    attention_of<B, Bf16>(ctx, packet, row_tile);
+    attend_team<B, Bf16>(ctx, packet, row_tile);
   } else {
-    attention_of<B, float>(ctx, packet, row_tile);
+    attend_team<B, float>(ctx, packet, row_tile);
   }
 }
 

@@ -1,6 +1,6 @@
 // A pass of a product by fused multiply-adds, for matrices that no matrix unit takes: f32 and f16, and bf16
 // where there is no unit. Thirty-two lanes take a part of a tile: four lanes an output, of which lane q takes
-// units q and q + 4 of each atom. Every sum is a chain of fused multiply-adds a lane over ascending columns;
+// every fourth eight columns of each atom. Every sum is a chain of fused multiply-adds a lane over ascending columns;
 // the four lanes are added as a tree.
 #pragma once
 
@@ -22,32 +22,37 @@ PLOW_DEVICE float unit_value(const WeightUnit& unit, uint32_t i) {
 }
 
 // One part of a slot against R rows (the last one once more where there are fewer); the sums are the same in
-// all four lanes of an output. `squares` of the lane's columns.
+// all four lanes of an output. `squares` of the lane's columns. A lane takes eight columns at a time, which are
+// one unit of an atom, or two.
 template <class B, class W, int R>
 PLOW_DEVICE void fma_part(const ProductRows& rows, const ProductPass& pass, uint32_t slot, uint32_t part,
                           float (&sum)[R], float (&squares)[R]) {
-  constexpr uint32_t kAtomColumns = kAtomRowBytes / sizeof(W), kUnitColumns = kAtomUnitBytes / sizeof(W);
+  constexpr uint32_t kAtomColumns = kAtomRowBytes / sizeof(W), kUnits = 8 * sizeof(W) / kAtomUnitBytes;
   const uint32_t row = B::thread() % 32 / 4, quarter = B::thread() % 4;
+  const bool float_gains = has_float_gain(*rows.product);
   const Range chunks = rows.chunks();
   PLOW_UNROLL
   for (int r = 0; r < R; ++r) sum[r] = 0, squares[r] = 0;
   for (uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
     const unsigned char* atoms = slot_chunk(rows, pass, slot, chunk);
+    PLOW_UNROLL_BY(1)
     for (uint32_t atom = part; atom < rows.shape.chunk_atoms; atom += parts_of<B>()) {
-      PLOW_UNROLL
-      for (uint32_t half = 0; half < 2; ++half) {
-        const uint32_t unit_of_row = half * 4 + quarter;
-        const auto unit = *reinterpret_cast<const WeightUnit*>(
-            atoms + atom * kAtomBytes + row * kAtomRowBytes + (unit_of_row ^ row) * kAtomUnitBytes);
-        const uint32_t column =
-            (chunk * rows.shape.chunk_atoms + atom) * kAtomColumns + unit_of_row * kUnitColumns;
+      PLOW_UNROLL_BY(1)
+      for (uint32_t eight = quarter; eight < kAtomColumns / 8; eight += 4) {
+        WeightUnit units[kUnits];
+        PLOW_UNROLL
+        for (uint32_t u = 0; u < kUnits; ++u)
+          units[u] = *reinterpret_cast<const WeightUnit*>(atoms + atom * kAtomBytes + row * kAtomRowBytes +
+                                                          ((eight * kUnits + u) ^ row) * kAtomUnitBytes);
+        const uint32_t column = (chunk * rows.shape.chunk_atoms + atom) * kAtomColumns + eight * 8;
         PLOW_UNROLL
         for (int r = 0; r < R; ++r) {
-          float x[kUnitColumns];
-          load_activations<B>(rows, rows.x(min_u32(static_cast<uint32_t>(r), rows.n - 1)) + column,
-                              gain_at(rows, column), column, x, squares[r]);
+          float x[8];
+          const float* from = rows.x(min_u32(static_cast<uint32_t>(r), rows.n - 1)) + column;
+          load_activations<B>(rows, from, float_gains ? float_gain(rows) + column : nullptr, column, x, squares[r]);
           PLOW_UNROLL
-          for (uint32_t i = 0; i < kUnitColumns; ++i) sum[r] = B::fma(x[i], unit_value<W>(unit, i), sum[r]);
+          for (uint32_t i = 0; i < 8; ++i)
+            sum[r] = B::fma(x[i], unit_value<W>(units[i * kUnits / 8], i % (8 / kUnits)), sum[r]);
         }
       }
     }
@@ -61,7 +66,7 @@ PLOW_DEVICE void fma_part(const ProductRows& rows, const ProductPass& pass, uint
 
 // All parts of a pass against up to R rows.
 template <class B, class W, int R>
-PLOW_DEVICE void fma_pass(const ProductRows& rows, const ProductPass& pass, float* squares, float* parts) {
+PLOW_DEVICE_BODY void fma_pass(const ProductRows& rows, const ProductPass& pass, float* squares, float* parts) {
   static_assert(B::kLanes % 32 == 0, "thirty-two lanes take a part");
   // A wave goes round as long as its first 32 lanes have work; the others repeat the last piece then.
   constexpr uint32_t kPerWave = B::kLanes / 32;

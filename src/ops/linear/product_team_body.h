@@ -11,9 +11,9 @@ namespace plow::dev {
 // Bytes of the team's memory that a product needs.
 template <class B>
 constexpr uint32_t product_team_bytes() {
-  uint32_t floats = pass_floats<B>();
-  if constexpr (HasWarpUnit<B>) floats += B::kWaves * stage_floats<B>();
-  return floats * static_cast<uint32_t>(sizeof(float));
+  uint32_t bytes = pass_floats<B>() * static_cast<uint32_t>(sizeof(float));
+  if constexpr (HasWarpUnit<B>) bytes += B::kWaves * static_cast<uint32_t>(sizeof(WarpStage<B>));
+  return bytes;
 }
 
 static_assert(kTapeRows == kPartRows);
@@ -34,7 +34,7 @@ PLOW_DEVICE void make_pass(const ProductRows& rows, const ProductPass& pass, Tap
   const DType dtype = rows.product->matrix->dtype;
   if (dtype == DType::kBf16) {
     if constexpr (HasWarpUnit<B>) {
-      float* stage = parts + kPassSlots * slot_floats<B>();
+      auto* stage = reinterpret_cast<WarpStage<B>*>(parts + kPassSlots * slot_floats<B>());
       if constexpr (HasTape<B>) {
         if (tape != nullptr && rows.n <= kPackedRows)
           return warp_pass<B, 1, true>(rows, pass, tape, stage, squares, parts);

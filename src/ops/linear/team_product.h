@@ -100,48 +100,54 @@ struct alignas(16) FourFloats {
   float value[4];
 };
 
-// Where the gain of column `column` lies when it is stored as floats, else null.
-PLOW_DEVICE const float* gain_at(const ProductRows& rows, uint32_t column) {
-  const TensorEntry* gain = rows.product->gain;
-  return gain != nullptr && gain->dtype == DType::kF32 ? tape_data<float>(*rows.ctx, *gain) + column : nullptr;
+// The gain of a column, of whatever type. Not inlined: where it is stored as floats nobody calls it, and the
+// code of a pass should stay in the instruction cache.
+template <class B>
+PLOW_DEVICE_BODY float gain_of(const ProductRows& rows, uint32_t column) {
+  return column < rows.product->k.end ? tape_value(*rows.ctx, *rows.product->gain, column) : 0.0f;
+}
+PLOW_DEVICE bool has_float_gain(const Product& product) {
+  return product.gain != nullptr && product.gain->dtype == DType::kF32;
+}
+PLOW_DEVICE const float* float_gain(const ProductRows& rows) {
+  return tape_data<float>(*rows.ctx, *rows.product->gain);
 }
 
-// n columns of a row of activations from `column` on, which lie at `x`, times the gain of the norm if there is
-// one (at `gain` when it is stored as floats); those outside of the product's are 0. Adds their squares to
-// `squares`. Both are 16-byte aligned.
-template <class B, uint32_t n>
+PLOW_DEVICE void load_floats(const float* from, float (&to)[8]) {
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 8; i += 4) {
+    const FourFloats four = *reinterpret_cast<const FourFloats*>(from + i);
+    PLOW_UNROLL
+    for (uint32_t j = 0; j < 4; ++j) to[i + j] = four.value[j];
+  }
+}
+
+// Eight columns of a row of activations from `column`, a multiple of 8, on, which lie at `x`, times the gain of
+// the norm if there is one (at `gain`; null: not stored as floats); those outside of the product's are 0. Adds
+// their squares to `square`. A row of the arena may be read up to the next multiple of 8 columns.
+template <class B>
 PLOW_DEVICE void load_activations(const ProductRows& rows, const float* x, const float* gain, uint32_t column,
-                                  float (&out)[n], float& squares) {
+                                  float (&out)[8], float& square) {
   const Product& product = *rows.product;
   const Range k = product.k;
-  const auto load = [](const float* from, float(&to)[n]) {
-    PLOW_UNROLL
-    for (uint32_t i = 0; i < n; i += 4) {
-      const FourFloats four = *reinterpret_cast<const FourFloats*>(from + i);
-      PLOW_UNROLL
-      for (uint32_t j = 0; j < 4; ++j) to[i + j] = four.value[j];
-    }
-  };
-  const bool whole = column >= k.begin && column + n <= k.end;
-  if (whole) {
-    load(x, out);
-  } else {
-    PLOW_UNROLL
-    for (uint32_t i = 0; i < n; ++i) out[i] = column + i >= k.begin && column + i < k.end ? x[i] : 0.0f;
-  }
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 8; ++i) out[i] = 0;
+  if (column >= k.end || column + 8 <= k.begin) return;
+  load_floats(x, out);
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 8; ++i) out[i] = column + i >= k.begin && column + i < k.end ? out[i] : 0.0f;
   if (product.gain == nullptr) return;
   PLOW_UNROLL
-  for (uint32_t i = 0; i < n; ++i) squares = B::fma(out[i], out[i], squares);
-  float gains[n];
-  if (whole && product.gain->dtype == DType::kF32) {
-    load(gain, gains);
+  for (uint32_t i = 0; i < 8; ++i) square = B::fma(out[i], out[i], square);
+  float gains[8];
+  if (gain != nullptr && column + 8 <= k.end) {
+    load_floats(gain, gains);
   } else {
     PLOW_UNROLL
-    for (uint32_t i = 0; i < n; ++i)
-      gains[i] = column + i < k.end ? tape_value(*rows.ctx, *product.gain, column + i) : 0.0f;
+    for (uint32_t i = 0; i < 8; ++i) gains[i] = gain_of<B>(rows, column + i);
   }
   PLOW_UNROLL
-  for (uint32_t i = 0; i < n; ++i) out[i] = B::mul(out[i], B::add(gains[i], product.offset));
+  for (uint32_t i = 0; i < 8; ++i) out[i] = B::mul(out[i], B::add(gains[i], product.offset));
 }
 
 // Sums of a pass become outputs. `leaves`: rows of parts for each row of activations.

@@ -23,11 +23,28 @@ constexpr uint32_t part_atoms() {
   return (kMostChunkAtoms + parts_of<B>() - 1) / parts_of<B>();
 }
 
-// Of the team's memory: [warp][two chunks][rows, then the gain][atom of the part][column].
+// What a warp has of the team's memory. Units are eight columns: atom i of the part, half h, quarter q is unit
+// 8 i + 4 h + q.
 template <class B>
-constexpr uint32_t stage_floats() {
-  return 2 * (kPackedRows + 1) * part_atoms<B>() * kAtomColumns;
-}
+struct WarpStage {
+  static constexpr uint32_t kUnits = part_atoms<B>() * kAtomColumns / 8;
+  // Words of a row of A; four units more, so that two rows' equal quarters lie in different banks.
+  static constexpr uint32_t kRowWords = (kUnits + 4) * 4;
+
+  // Few rows: activations of a chunk, then the gain; then A.
+  struct Few {
+    alignas(16) float x[kPackedRows + 1][kUnits * 8];
+    alignas(16) uint32_t a[kPackedRows * kSplit][kRowWords];
+    float squares[kPackedRows][kUnits];  // of each unit's columns, over all chunks
+  };
+  struct Many {
+    float squares[kPartRows][kUnits];
+  };
+  union {
+    Few few;
+    Many many;
+  };
+};
 
 // The lane's two rows of A in half an atom, for M sets of 16 rows.
 template <uint32_t M>
@@ -36,72 +53,94 @@ struct WarpRows {
 };
 
 // What a warp knows of a pass.
+template <class B>
 struct WarpPass {
   const ProductRows* rows;
   const ProductPass* pass;
   TapePlace* tape;  // null: the weights are read where they lie
-  float* stage;     // of the warp
+  WarpStage<B>* stage;
+
+  PLOW_DEVICE_MEMBER uint32_t n_atoms() const { return rows->shape.chunk_atoms; }
+  PLOW_DEVICE_MEMBER uint32_t atom(uint32_t i) const { return wave<B>() + i * parts_of<B>(); }
+  PLOW_DEVICE_MEMBER uint32_t column(uint32_t chunk, uint32_t unit) const {
+    return (chunk * n_atoms() + atom(unit / 8)) * kAtomColumns + unit % 8 * 8;
+  }
 };
 
-// Begins to copy the part's columns of a chunk.
+// Few rows. Begins to copy the part's columns of a chunk.
 template <class B>
-PLOW_DEVICE void stage_chunk(const WarpPass& self, uint32_t chunk) {
+PLOW_DEVICE void stage_chunk(const WarpPass<B>& self, uint32_t chunk) {
   const ProductRows& rows = *self.rows;
   const Product& product = *rows.product;
-  constexpr uint32_t kUnits = kAtomColumns / 4;  // of 16 bytes
-  const bool has_gain = product.gain != nullptr && product.gain->dtype == DType::kF32;
-  const uint32_t n_atoms = rows.shape.chunk_atoms, n = (rows.n + (has_gain ? 1 : 0)) * part_atoms<B>() * kUnits;
-  float* stage = self.stage + chunk % 2 * (stage_floats<B>() / 2);
-  for (uint32_t i = lane<B>(); i < n; i += B::kLanes) {
-    const uint32_t row = i / (part_atoms<B>() * kUnits), in_row = i % (part_atoms<B>() * kUnits);
-    const uint32_t atom = wave<B>() + in_row / kUnits * parts_of<B>();
-    const uint32_t column = (chunk * n_atoms + atom) * kAtomColumns + in_row % kUnits * 4;
-    const float* from = row < rows.n ? rows.x(row) : tape_data<float>(*rows.ctx, *product.gain);
-    const bool exists = atom < n_atoms && column < product.k.end;
-    float* to = stage + (row < rows.n ? row : kPackedRows) * (part_atoms<B>() * kAtomColumns) + in_row * 4;
-    // A row's last 16 bytes may reach into the padding of its stride; of the gain they are read one by one.
-    if (row == rows.n && column + 4 > product.k.end) {
-      for (uint32_t j = 0; j < 4; ++j) to[j] = column + j < product.k.end ? from[column + j] : 0.0f;
-    } else {
-      B::template stage<16>(to, from + (exists ? column : 0), exists);
+  constexpr uint32_t kHalves = WarpStage<B>::kUnits * 2;  // of 16 bytes
+  PLOW_UNROLL_BY(1)
+  for (uint32_t row = 0; row <= rows.n; ++row) {
+    if (row == rows.n && !has_float_gain(product)) break;
+    const float* from = row < rows.n ? rows.x(row) : float_gain(rows);
+    float* to = self.stage->few.x[row < rows.n ? row : kPackedRows];
+    PLOW_UNROLL_BY(1)
+    for (uint32_t i = lane<B>(); i < kHalves; i += B::kLanes) {
+      const uint32_t column = self.column(chunk, i / 2) + i % 2 * 4;
+      const bool exists = self.atom(i / 16) < self.n_atoms() &&
+                          column + (row < rows.n ? 0 : 3) < product.k.end;  // a row of the arena is padded
+      B::template stage<16>(to + i * 4, from + (exists ? column : 0), exists);
     }
   }
   B::commit_stage();
 }
 
-// The lane's rows of A in half an atom, the i-th of the part, whose columns begin at `column`.
-template <class B, uint32_t M>
-PLOW_DEVICE void load_warp_rows(const WarpPass& self, uint32_t chunk, uint32_t i, uint32_t half,
-                                WarpRows<M>& a, float (&squares)[2]) {
+// What was staged becomes A.
+template <class B>
+PLOW_DEVICE void split_chunk(const WarpPass<B>& self, uint32_t chunk) {
+  auto& few = self.stage->few;
   const ProductRows& rows = *self.rows;
-  const uint32_t in_atom = half * 32 + lane<B>() % 4 * 8;
-  const uint32_t column =
-      (chunk * rows.shape.chunk_atoms + wave<B>() + i * parts_of<B>()) * kAtomColumns + in_atom;
-  constexpr uint32_t kStride = part_atoms<B>() * kAtomColumns;
-  const float* stage = self.stage + chunk % 2 * (stage_floats<B>() / 2) + i * kAtomColumns + in_atom;
-  PLOW_UNROLL
-  for (uint32_t upper = 0; upper < 2; ++upper) {
-    const uint32_t in_a = lane<B>() / 4 + 8 * upper, row = M == 1 ? in_a / kSplit : in_a, set = in_a % kSplit;
-    PLOW_UNROLL
-    for (uint32_t m = 0; m < M; ++m) {
-      PLOW_UNROLL
-      for (uint32_t j = 0; j < 4; ++j) a.words[m][upper][j] = 0;
-    }
-    if (row >= rows.n) continue;
-    float x[8];
-    if constexpr (M == 1) {
-      load_activations<B>(rows, stage + row * kStride, stage + kPackedRows * kStride, column, x, squares[upper]);
-    } else {
-      load_activations<B>(rows, rows.x(row) + column, gain_at(rows, column), column, x, squares[upper]);
-    }
+  const uint32_t unit = lane<B>();
+  static_assert(WarpStage<B>::kUnits <= 2 * B::kLanes);
+  PLOW_UNROLL_BY(1)
+  for (uint32_t i = 0; i < rows.n * 2; ++i) {
+    const uint32_t row = i / 2, u = unit + i % 2 * B::kLanes;
+    if (u >= WarpStage<B>::kUnits || self.atom(u / 8) >= self.n_atoms()) continue;
+    float x[8], square = few.squares[row][u];
+    load_activations<B>(rows, few.x[row] + u * 8,
+                        has_float_gain(*rows.product) ? few.x[kPackedRows] + u * 8 : nullptr,
+                        self.column(chunk, u), x, square);
+    few.squares[row][u] = square;
     const SplitActivations three = split(x);
     PLOW_UNROLL
-    for (uint32_t j = 0; j < 4; ++j) {
-      if constexpr (M == 1) {
-        a.words[0][upper][j] = set == 0 ? three.words[0][j] : set == 1 ? three.words[1][j] : three.words[2][j];
-      } else {
+    for (uint32_t set = 0; set < kSplit; ++set) {
+      PLOW_UNROLL
+      for (uint32_t j = 0; j < 4; ++j) few.a[row * kSplit + set][u * 4 + j] = three.words[set][j];
+    }
+  }
+}
+
+// The lane's rows of A in a half atom of the part, the first column of which is that of unit `unit`.
+template <class B, uint32_t M>
+PLOW_DEVICE void load_warp_rows(const WarpPass<B>& self, uint32_t chunk, uint32_t unit, WarpRows<M>& a) {
+  const ProductRows& rows = *self.rows;
+  unit += lane<B>() % 4;
+  PLOW_UNROLL
+  for (uint32_t upper = 0; upper < 2; ++upper) {
+    const uint32_t row = lane<B>() / 4 + 8 * upper;
+    if constexpr (M == 1) {
+      WeightUnit words = {};
+      if (row < kSplit * rows.n) words = *reinterpret_cast<const WeightUnit*>(self.stage->few.a[row] + unit * 4);
+      PLOW_UNROLL
+      for (uint32_t j = 0; j < 4; ++j) a.words[0][upper][j] = words.words[j];
+    } else {
+      SplitActivations three = {};
+      if (row < rows.n) {
+        const uint32_t column = self.column(chunk, unit);
+        float x[8], square = self.stage->many.squares[row][unit];
+        load_activations<B>(rows, rows.x(row) + column,
+                            has_float_gain(*rows.product) ? float_gain(rows) + column : nullptr, column, x, square);
+        self.stage->many.squares[row][unit] = square;
+        three = split(x);
+      }
+      PLOW_UNROLL
+      for (uint32_t m = 0; m < M; ++m) {
         PLOW_UNROLL
-        for (uint32_t m = 0; m < M; ++m) a.words[m][upper][j] = three.words[m][j];
+        for (uint32_t j = 0; j < 4; ++j) a.words[m][upper][j] = three.words[m][j];
       }
     }
   }
@@ -130,22 +169,18 @@ PLOW_DEVICE void multiply_piece(const unsigned char* piece, uint32_t first, uint
 
 // One chunk of columns of a pass.
 template <class B, uint32_t M, bool kByTape>
-PLOW_DEVICE void warp_chunk(const WarpPass& self, uint32_t chunk, float (&sums)[kPassSlots][M][4],
-                            float (&squares)[2]) {
+PLOW_DEVICE void warp_chunk(const WarpPass<B>& self, uint32_t chunk, float (&sums)[kPassSlots][M][4]) {
   // Half atoms whose A is in registers: all of the part for few rows, one for many.
-  constexpr uint32_t kHeld = M == 1 ? 2 * part_atoms<B>() : 1;
-  // Slots whose weights are asked for at once where they are not the tape's.
-  constexpr uint32_t kSlotsAtOnce = M == 1 ? 2 : 4;
-  const uint32_t n_atoms = self.rows->shape.chunk_atoms;
+  constexpr uint32_t kHalfAtoms = 2 * part_atoms<B>(), kHeld = M == 1 ? kHalfAtoms : 1;
+  const uint32_t n_atoms = self.n_atoms();
   uint32_t first_piece = 0;
   if constexpr (kByTape) first_piece = self.tape->n_pieces;
-  for (uint32_t first = 0; first < 2 * part_atoms<B>(); first += kHeld) {
+  PLOW_UNROLL_BY(1)
+  for (uint32_t first = 0; first < kHalfAtoms; first += kHeld) {
     WarpRows<M> a[kHeld];
     PLOW_UNROLL
     for (uint32_t i = 0; i < kHeld; ++i) {
-      if (wave<B>() + (first + i) / 2 * parts_of<B>() < n_atoms)
-        load_warp_rows<B, M>(self, chunk, (first + i) / 2, (first + i) % 2, a[i], squares);
-      B::settle_wave();  // no more activations in registers than those of one
+      if (self.atom((first + i) / 2) < n_atoms) load_warp_rows<B, M>(self, chunk, (first + i) * 4, a[i]);
     }
     if constexpr (kByTape) self.tape->n_pieces = first_piece;
     PLOW_UNROLL
@@ -153,13 +188,12 @@ PLOW_DEVICE void warp_chunk(const WarpPass& self, uint32_t chunk, float (&sums)[
       if (slot >= self.pass->n_slots()) break;
       if constexpr (kByTape) {
         multiply_piece<B, M>(next_piece<B>(*self.tape), first, n_atoms, a, sums[slot]);
-        if (first + kHeld >= 2 * part_atoms<B>()) {
+        if (first + kHeld >= kHalfAtoms) {
           done_with_piece<B>(*self.tape);
         } else {
           ++self.tape->n_pieces;
         }
       } else {
-        if (slot % kSlotsAtOnce == 0) B::settle_wave();
         multiply_piece<B, M>(slot_chunk(*self.rows, *self.pass, slot, chunk), first, n_atoms, a, sums[slot]);
       }
     }
@@ -167,34 +201,47 @@ PLOW_DEVICE void warp_chunk(const WarpPass& self, uint32_t chunk, float (&sums)[
 }
 
 template <class B, uint32_t M, bool kByTape>
-PLOW_DEVICE void warp_chunks(const WarpPass& self, float (&sums)[kPassSlots][M][4], float (&squares)[2]) {
+PLOW_DEVICE void warp_chunks(const WarpPass<B>& self, float (&sums)[kPassSlots][M][4]) {
   const Range chunks = self.rows->chunks();
+  float* squares = M == 1 ? self.stage->few.squares[0] : self.stage->many.squares[0];
+  for (uint32_t i = lane<B>(); i < self.rows->n * WarpStage<B>::kUnits; i += B::kLanes) squares[i] = 0;
+  B::settle_wave();
   if constexpr (M == 1) stage_chunk<B>(self, chunks.begin);
+  PLOW_UNROLL_BY(1)
   for (uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
     if constexpr (M == 1) {
-      if (chunk + 1 < chunks.end) stage_chunk<B>(self, chunk + 1);
-      B::await_stage(chunk + 1 < chunks.end);
+      B::await_stage(false);
       B::settle_wave();
+      split_chunk<B>(self, chunk);
+      B::settle_wave();
+      if (chunk + 1 < chunks.end) stage_chunk<B>(self, chunk + 1);
     }
-    warp_chunk<B, M, kByTape>(self, chunk, sums, squares);
-    B::settle_wave();  // the stage of this chunk is the next but one's
+    warp_chunk<B, M, kByTape>(self, chunk, sums);
+    B::settle_wave();  // the next chunk's A takes the place of this one's
+  }
+}
+
+// The squares of the rows' columns in this part.
+template <class B>
+PLOW_DEVICE void store_squares(uint32_t n_rows, const float* of_units, float* squares) {
+  PLOW_UNROLL_BY(1)
+  for (uint32_t row = 0; row < n_rows; ++row) {
+    float sum = 0;
+    for (uint32_t u = lane<B>(); u < WarpStage<B>::kUnits; u += B::kLanes)
+      sum = B::add(sum, of_units[row * WarpStage<B>::kUnits + u]);
+    sum = reduce_lanes<B>(sum, B::kLanes, Sum{});
+    if (lane<B>() == 0) squares[wave<B>() * kPartRows + row] = sum;
   }
 }
 
 // The lane's sums become parts.
 template <class B, uint32_t M>
 PLOW_DEVICE void store_parts(const ProductRows& rows, const ProductPass& pass,
-                             const float (&sums)[kPassSlots][M][4], const float (&square)[2], float* squares,
-                             float* parts) {
+                             const float (&sums)[kPassSlots][M][4], float* parts) {
   const uint32_t part = wave<B>(), quarter = lane<B>() % 4;
   PLOW_UNROLL
   for (uint32_t upper = 0; upper < 2; ++upper) {
     const uint32_t row = lane<B>() / 4 + 8 * upper;
-    if (squares != nullptr && rows.product->gain != nullptr) {
-      const float total = reduce_lanes<B>(square[upper], 4, Sum{});
-      const uint32_t of_row = M == 1 ? row / kSplit : row;
-      if (quarter == 0 && (M > 1 || row % kSplit == 0)) squares[part * kPartRows + of_row] = total;
-    }
     if (row >= (M == 1 ? kSplit : 1) * rows.n) continue;
     PLOW_UNROLL
     for (uint32_t slot = 0; slot < kPassSlots; ++slot) {
@@ -212,18 +259,20 @@ PLOW_DEVICE void store_parts(const ProductRows& rows, const ProductPass& pass,
   }
 }
 
-// All parts of a pass against up to 4 rows (M = 1) or 16 (M = 3). `stage`: stage_floats for each warp. A
-// function for each way: in one for all of them the compiler keeps the sums of none in registers.
+// All parts of a pass against up to 4 rows (M = 1) or 16 (M = 3). A function for each way: in one for all of
+// them the compiler keeps the sums of none in registers.
 template <class B, uint32_t M, bool kByTape>
-PLOW_DEVICE_BODY void warp_pass(const ProductRows& rows, const ProductPass& pass, TapePlace* tape, float* stage,
-                                float* squares, float* parts) {
+PLOW_DEVICE_BODY void warp_pass(const ProductRows& rows, const ProductPass& pass, TapePlace* tape,
+                                WarpStage<B>* stages, float* squares, float* parts) {
   static_assert(B::kLanes == 32);
-  float sums[kPassSlots][M][4] = {}, square[2] = {};
+  float sums[kPassSlots][M][4] = {};
   TapePlace place;
   if constexpr (kByTape) place = *tape;
-  const WarpPass self{&rows, &pass, kByTape ? &place : nullptr, stage + wave<B>() * stage_floats<B>()};
-  warp_chunks<B, M, kByTape>(self, sums, square);
-  store_parts<B, M>(rows, pass, sums, square, squares, parts);
+  const WarpPass<B> self{&rows, &pass, kByTape ? &place : nullptr, stages + wave<B>()};
+  warp_chunks<B, M, kByTape>(self, sums);
+  if (squares != nullptr && rows.product->gain != nullptr)
+    store_squares<B>(rows.n, M == 1 ? self.stage->few.squares[0] : self.stage->many.squares[0], squares);
+  store_parts<B, M>(rows, pass, sums, parts);
   if constexpr (kByTape) tape->n_pieces = place.n_pieces;
 }
 

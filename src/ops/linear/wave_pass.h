@@ -18,6 +18,7 @@ PLOW_DEVICE void wave_part(const ProductRows& rows, const ProductPass& pass, uin
   // A lane without a slot, or without a row, repeats the last one.
   slot = min_u32(slot + in_pair / kAtomRows, pass.n_slots() - 1);
   const float* x = rows.x(min_u32(in_pair, rows.n - 1));
+  const bool float_gains = has_float_gain(*rows.product);
   const Range chunks = rows.chunks();
   float sums[kSplit][4] = {};
   squares = 0;
@@ -31,7 +32,8 @@ PLOW_DEVICE void wave_part(const ProductRows& rows, const ProductPass& pass, uin
             atoms + atom * kAtomBytes + row * kAtomRowBytes + (unit_of_row ^ row) * kAtomUnitBytes);
         float activations[8];
         const uint32_t column = ((chunk * rows.shape.chunk_atoms + atom) * 8 + unit_of_row) * 8;
-        load_activations<B>(rows, x + column, gain_at(rows, column), column, activations, squares);
+        load_activations<B>(rows, x + column, float_gains ? float_gain(rows) + column : nullptr, column, activations,
+                            squares);
         const SplitActivations three = split(activations);
         PLOW_UNROLL
         for (uint32_t i = 0; i < kSplit; ++i) B::multiply_add(unit.words, three.words[i], sums[i]);

@@ -13,12 +13,10 @@ PLOW_DEVICE void norm_rope_attention_body(const BodyContext& ctx, const Packet& 
   const TensorEntry& table = operand(ctx, packet, 2);
   const uint32_t head_dim = packet.immediate[0];
   with_tape_type(ctx, operand(ctx, packet, 1), [&](const auto* gain) {
-    attend_rows<I>(ctx, packet, row_tile, operand(ctx, packet, 3), operand(ctx, packet, 4),
-                   [&](uint32_t row, uint32_t column, float* to) {
-                     normalise_to<I>(arena_row(ctx, q, row) + column, gain, head_dim,
-                                     immediate_f32(packet, 4), 0.0f, to);
-                     rotate_head<I>(to, arena_row(ctx, table, row), table.cols / 2, head_dim, to);
-                   });
+    attend_wholly<I>(ctx, packet, row_tile, 3, [&](uint32_t row, uint32_t column, float* to) {
+      normalise_to<I>(arena_row(ctx, q, row) + column, gain, head_dim, immediate_f32(packet, 4), 0.0f, to);
+      rotate_head<I>(to, arena_row(ctx, table, row), table.cols / 2, head_dim, to);
+    });
   });
 }
 

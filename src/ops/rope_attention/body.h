@@ -10,11 +10,10 @@ template <class I>
 PLOW_DEVICE void rope_attention_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   const TensorEntry& q = operand(ctx, packet, 0);
   const TensorEntry& table = operand(ctx, packet, 1);
-  attend_rows<I>(ctx, packet, row_tile, operand(ctx, packet, 2), operand(ctx, packet, 3),
-                 [&](uint32_t row, uint32_t column, float* to) {
-                   rotate_head<I>(arena_row(ctx, q, row) + column, arena_row(ctx, table, row), table.cols / 2,
-                                  packet.immediate[0], to);
-                 });
+  attend_wholly<I>(ctx, packet, row_tile, 2, [&](uint32_t row, uint32_t column, float* to) {
+    rotate_head<I>(arena_row(ctx, q, row) + column, arena_row(ctx, table, row), table.cols / 2,
+                   packet.immediate[0], to);
+  });
 }
 
 }  // namespace plow::dev

@@ -245,7 +245,7 @@ class RuleInstanceMaker {
         value = builder_.add(Op::kAttention, {query, value},
                              {enode.attributes[0], maker_.attribute_named("window", 0), attribute_bits(0.3f), 0});
       }
-      Result<OpGraph> graph = builder_.finish(tokens_, kVocab, kVocab, 1, 64);
+      Result<OpGraph> graph = builder_.finish(tokens_, kVocab, kVocab, 1, 256);
       PLOW_CHECK(graph.ok(), "{}", graph.error().message);
       out = std::move(graph).value();
       return value;
@@ -324,14 +324,18 @@ class RuleInstanceMaker {
   ENodeId right_root_;
 };
 
-// The values of both sides in a prompt of two sequences and in a step of decode after it.
+// The values of both sides in a prompt of two sequences and in a step of decode after it. Where there is
+// attention, one of the prompts is longer than two of the units of positions by which attention is split.
 inline std::vector<std::pair<Matrix, Matrix>> evaluate_sides(const RuleInstance& instance) {
+  const bool attended = std::any_of(instance.left.nodes.begin(), instance.left.nodes.end(),
+                                    [](const Node& node) { return attends(node.op); });
+  const uint32_t first = attended ? 150 : 4;
   EvalStep prompt;
-  prompt.spans = {{0, 4, 0, 0}, {4, 3, 2, 0}};
-  prompt.token_ids = {3, 1, 4, 1, 5, 9, 2};
-  prompt.sample_rows = {3, 6};
+  prompt.spans = {{0, first, 0, 0}, {first, 3, 2, 0}};
+  for (uint32_t i = 0; i < first + 3; ++i) prompt.token_ids.push_back((i * i + 3 * i + 1) % 13);
+  prompt.sample_rows = {first - 1, first + 2};
   EvalStep decode;
-  decode.spans = {{0, 1, 2, 3}, {1, 1, 0, 4}};
+  decode.spans = {{0, 1, 2, 3}, {1, 1, 0, first}};
   decode.token_ids = {6, 11};
   decode.sample_rows = {1, 0};
   SamplingParams greedy{};

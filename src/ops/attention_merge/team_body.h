@@ -1,0 +1,50 @@
+// attention_merge, for a team: a column of the output a thread, all of whose parts are under way at once.
+#pragma once
+
+#include "abi/attention_parts.h"
+#include "interp/team.h"
+#include "interp/vector_math.h"
+
+namespace plow::dev {
+
+// Column c of a query; `tile` is part 0's.
+template <class B>
+PLOW_DEVICE float merged_column(const AttentionParts& layout, const float* tile, uint32_t query, uint32_t c) {
+  float maximum[kMostAttentionParts], sum[kMostAttentionParts], value[kMostAttentionParts];
+  PLOW_UNROLL
+  for (uint32_t p = 0; p < kMostAttentionParts; ++p) {
+    if (p >= layout.parts) break;
+    const float* part = tile + p * layout.tile_cols();
+    maximum[p] = part[layout.maximum(query)];
+    sum[p] = part[layout.sum(query)];
+    value[p] = part[layout.output(query) + c];
+  }
+  float largest = -__builtin_inff(), whole_sum = 0, whole = 0;
+  PLOW_UNROLL
+  for (uint32_t p = 0; p < kMostAttentionParts; ++p) {
+    if (p >= layout.parts) break;
+    largest = B::max(largest, maximum[p]);
+  }
+  PLOW_UNROLL
+  for (uint32_t p = 0; p < kMostAttentionParts; ++p) {
+    if (p >= layout.parts) break;
+    const float factor = exp<B>(B::sub(maximum[p], largest));  // 0 of a part without positions
+    whole_sum = B::fma(sum[p], factor, whole_sum);
+    whole = B::fma(value[p], factor, whole);
+  }
+  return B::div(whole, whole_sum);
+}
+
+template <class B>
+PLOW_DEVICE_BODY void attention_merge_team_body(const BodyContext& ctx, const Packet& packet,
+                                                uint32_t row_tile) {
+  const TensorEntry &in = operand(ctx, packet, 0), &out = operand(ctx, packet, 1);
+  const AttentionParts layout{packet.immediate[0], packet.immediate[1], packet.immediate[2]};
+  each_element<B>(ctx, packet, row_tile, out.cols, [&](uint32_t row, uint32_t column) {
+    const uint32_t head = column / layout.head_dim, c = column % layout.head_dim;
+    const float* kv_head = arena_row(ctx, in, row) + head / layout.queries * layout.cols(1);
+    arena_row(ctx, out, row)[column] = merged_column<B>(layout, kv_head, head % layout.queries, c);
+  });
+}
+
+}  // namespace plow::dev
