@@ -35,6 +35,7 @@ struct PacketRun {
 template <class I>
 PLOW_DEVICE bool wait_packet(StepRun& run, const PacketRun& one, uint32_t row_tile) {
   bool met = true;
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = I::thread(); i < one.packet->n_waits && met; i += I::n_threads()) {
     const Wait& wait = one.waits[i];
     if (wait.band == Band::kNone && row_tile != one.packet->row_first) continue;
@@ -51,6 +52,7 @@ PLOW_DEVICE void signal_packet(const StepRun& run, const PacketRun& one, uint32_
   const uint32_t n_signals = one.packet->n_signals;
   if (n_signals == 0) return;
   I::settle();
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = I::thread(); i < n_signals; i += I::n_threads()) {
     const Signal& signal = one.signals[i];
     I::add_release(counter_word(*run.device, run.bank, banded(signal.counter, signal.band, row_tile)), 1);
@@ -70,6 +72,7 @@ template <class I, class Bodies>
 PLOW_DEVICE bool run_packet(StepRun& run, const PacketRun& one, uint32_t previous_counters) {
   const Packet& packet = *one.packet;
   const uint32_t n_tiles = n_row_tiles(*run.program, *run.body.step, static_cast<Rows>(packet.row_kind));
+  PLOW_UNROLL_BY(1)
   for (uint32_t row_tile = packet.row_first; row_tile < n_tiles; row_tile += packet.row_stride) {
     note_time<I>(run, one, &PacketTimes::wait);
     if (!wait_packet<I>(run, one, row_tile)) return false;
@@ -98,6 +101,7 @@ PLOW_DEVICE bool run_packet(StepRun& run, const PacketRun& one, uint32_t previou
 template <class I, class Bodies>
 PLOW_DEVICE bool run_list(StepRun& run, const ProgramTable& program, const WorkerEntry& lists,
                           uint32_t previous_counters) {
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = 0; i < lists.n_packets; ++i) {
     const Packet& packet = program.packets[lists.first_packet + i];
     const PacketRun one{&packet, program.waits + packet.wait_first, program.signals + packet.signal_first, i};
@@ -108,6 +112,7 @@ PLOW_DEVICE bool run_list(StepRun& run, const ProgramTable& program, const Worke
 template <class I, class Bodies>
 PLOW_DEVICE bool run_near_list(StepRun& run, NearList& list, uint32_t previous_counters) {
   const ProgramTable& program = list.near->program;
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = 0; i < list.n; ++i) {
     const NearPacket& near = near_packet(list, 0);
     const Packet& packet = near.packet;
@@ -139,6 +144,7 @@ PLOW_DEVICE bool run_each_step(Worker& worker) {
     step = &list.near->step;
     shared += kNearBytes;
   }
+  PLOW_UNROLL_BY(1)
   for (uint32_t k = 0; k < n_steps; ++k) {
     const uint32_t epoch = first_epoch + k;
     StepRun run{device,

@@ -40,6 +40,7 @@ PLOW_DEVICE void copy_words(T* to, const T* from, uint32_t n) {
   static_assert(sizeof(T) % sizeof(uint32_t) == 0);
   auto* out = reinterpret_cast<uint32_t*>(to);
   const auto* in = reinterpret_cast<const uint32_t*>(from);
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = I::thread(); i < n * (sizeof(T) / sizeof(uint32_t)); i += I::n_threads()) out[i] = in[i];
 }
 
@@ -72,6 +73,7 @@ PLOW_DEVICE void stage_tables(const NearList& list, const ProgramTable& program,
   const Packet& packet = near.packet;
   constexpr uint32_t kUnits = sizeof(TensorEntry) / 16;
   constexpr uint32_t kOfOperands = kPacketOperands * kUnits, kOfWaits = kOfOperands + kNearWaits;
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = I::thread(); i < kOfWaits + kNearSignals; i += I::n_threads()) {
     if (i < kOfOperands) {
       if (packet.operand[i / kUnits] != kNoTensor)
@@ -106,6 +108,7 @@ PLOW_DEVICE NearList open_list(unsigned char* memory, const Device& device, cons
   copy_words<I>(&near.device, &device, 1);
   copy_words<I>(&near.step, device.step, 1);
   copy_words<I>(&near.program, &program, 1);
+  PLOW_UNROLL_BY(1)
   for (NearPacket& packet : near.packets) copy_words<I>(&packet.program, &program, 1);
   stage_packet<I>(list, 0);
   stage_packet<I>(list, 1);

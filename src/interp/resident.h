@@ -54,8 +54,10 @@ PLOW_DEVICE void receive_step(const Resident& resident) {
   copy_words<I>(resident.sample_rows, from.sample_rows, samples);
   copy_words<I>(resident.sampling, from.sampling, samples);
   copy_words<I>(resident.spans, from.spans, spans);
+  PLOW_UNROLL_BY(1)
   for (uint32_t s = 0; s < spans; ++s) {
     const Span span = from.spans[s];
+    PLOW_UNROLL_BY(1)
     for (uint32_t g = 0; g < resident.n_kv_groups; ++g) {
       const size_t row = size_t{span.slot} * to.table_width;
       const uint32_t positions = span.first_position + span.n_rows + steps - 1;

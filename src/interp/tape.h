@@ -59,6 +59,7 @@ PLOW_DEVICE_BODY void await_long(typename B::Barrier* barrier, uint32_t parity) 
   constexpr uint64_t kPatienceNs = 4'000'000'000;
   constexpr uint32_t kLooksBetweenClocks = 1024;
   uint64_t began = 0;
+  PLOW_UNROLL_BY(1)
   for (uint32_t looks = 1; !B::passed(barrier, parity); ++looks) {
     if (looks % kLooksBetweenClocks != 0) continue;
     if (began == 0) began = B::clock_ns();
@@ -121,6 +122,7 @@ struct TapeState {
 
 template <class B>
 PLOW_DEVICE void make_ring(RingOf<B>& ring, uint32_t n_waves) {
+  PLOW_UNROLL_BY(1)
   for (uint32_t slot = 0; slot < B::kTapeSlots; ++slot) {
     B::make_barrier(&ring.full[slot], 1);
     B::make_barrier(&ring.empty[slot], n_waves);
@@ -129,6 +131,7 @@ PLOW_DEVICE void make_ring(RingOf<B>& ring, uint32_t n_waves) {
 
 template <class B>
 PLOW_DEVICE void await_landed(RingOf<B>& ring, TapeState& state, uint32_t at_least) {
+  PLOW_UNROLL_BY(1)
   for (; state.landed < at_least; ++state.landed)
     await<B>(&ring.full[state.landed % B::kTapeSlots], state.landed / B::kTapeSlots % 2);
 }

@@ -100,6 +100,7 @@ struct Largest {
 // `op` over groups of `width` neighbouring lanes (a power of two); every lane gets its group's result.
 template <class B, class T, class Op>
 PLOW_DEVICE T reduce_lanes(T value, uint32_t width, const Op& op) {
+  PLOW_UNROLL_BY(1)
   for (uint32_t mask = width / 2; mask > 0; mask /= 2) value = op(value, B::lane_xor(value, mask));
   return value;
 }
@@ -116,6 +117,7 @@ PLOW_DEVICE T reduce_team(T value, const Op& op, unsigned char* shared) {
   if (lane<B>() == 0) of_wave[wave<B>()] = value;
   B::settle();
   T result = of_wave[0];
+  PLOW_UNROLL_BY(1)
   for (uint32_t w = 1; w < n_waves<B>(); ++w) result = op(result, of_wave[w]);
   B::settle();
   return result;
@@ -134,6 +136,7 @@ template <class T>
 PLOW_DEVICE QuadOf<T> load_four(const T* from, uint32_t n) {
   if (n == 4) return *reinterpret_cast<const QuadOf<T>*>(from);
   QuadOf<T> four{};
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = 0; i < n; ++i) four.value[i] = from[i];
   return four;
 }
@@ -144,6 +147,7 @@ PLOW_DEVICE void store_four(T* to, const QuadOf<T>& four, uint32_t n) {
     *reinterpret_cast<QuadOf<T>*>(to) = four;
     return;
   }
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = 0; i < n; ++i) to[i] = four.value[i];
 }
 
@@ -184,6 +188,7 @@ PLOW_DEVICE void each_piece(uint32_t n_runs, uint32_t width, const Load& load, c
   const bool one = n_runs == 1;
   uint32_t run = one ? 0 : B::thread() / width, piece = B::thread() - run * width;
   const uint32_t runs_further = one ? 0 : threads / width, pieces_further = threads - runs_further * width;
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = B::thread(); i < n; i += kAtOnce * threads) {
     decltype(load(0u, 0u)) loaded[kAtOnce];
     uint32_t runs[kAtOnce], pieces[kAtOnce];

@@ -41,9 +41,12 @@ PLOW_DEVICE bool tape_run(const Device& device, const ProgramTable& program, con
 template <class B>
 PLOW_DEVICE bool issue_run(RingOf<B>& ring, unsigned char* slots, TapeState& state, const TapeRun& run) {
   bool goes_on = true;
+  PLOW_UNROLL_BY(1)
   for (uint32_t time = 0; time < run.times; ++time) {
     for_passes(run.gated, run.columns.begin, run.columns.end, [&](const ProductPass& pass) {
+      PLOW_UNROLL_BY(1)
       for (uint32_t chunk = run.chunks.begin; chunk < run.chunks.end; ++chunk) {
+        PLOW_UNROLL_BY(1)
         for (uint32_t slot = 0; slot < pass.n_slots() && goes_on; ++slot) {
           const uint64_t at = (uint64_t{chunk} * run.row_tiles + pass.tile(slot)) * run.chunk_bytes;
           goes_on =
@@ -61,10 +64,12 @@ PLOW_DEVICE bool play_step(const Device& device, const ProgramTable& program, ui
                            unsigned char* slots, TapeState& state) {
   const WorkerEntry& list = program.workers[worker];
   const uint32_t lane = B::thread() % B::kLanes;
+  PLOW_UNROLL_BY(1)
   for (uint32_t base = 0; base < list.n_packets; base += B::kLanes) {
     TapeRun run{};
     const bool has = base + lane < list.n_packets &&
                      tape_run(device, program, program.packets[list.first_packet + base + lane], run);
+    PLOW_UNROLL_BY(1)
     for (uint32_t i = 0; i < B::kLanes; ++i) {
       if (B::from_lane(has ? 1u : 0u, i) == 0) continue;
       const TapeRun one{reinterpret_cast<const unsigned char*>(B::from_lane(reinterpret_cast<uint64_t>(run.matrix), i)),
@@ -88,6 +93,7 @@ template <class B>
 PLOW_DEVICE void start_over(RingOf<B>& ring, TapeState& state) {
   await_landed<B>(ring, state, state.issued);
   state = {};
+  PLOW_UNROLL_BY(1)
   for (uint32_t slot = 0; slot < B::kTapeSlots; ++slot) {
     B::drop_barrier(&ring.full[slot]);
     B::drop_barrier(&ring.empty[slot]);
@@ -102,6 +108,7 @@ PLOW_DEVICE void play_tape(const Resident& resident, uint32_t worker, RingOf<B>&
   const Device& device = resident.device;
   const bool first = B::thread() % B::kLanes == 0;
   TapeState state;
+  PLOW_UNROLL_BY(1)
   for (uint32_t taken = 0;; ++taken) {
     while (B::team_word(&ring.sent) == taken) B::pause();
     const uint32_t order = B::team_word(&ring.order);
@@ -114,6 +121,7 @@ PLOW_DEVICE void play_tape(const Resident& resident, uint32_t worker, RingOf<B>&
     }
     const ProgramTable& program = device.programs[device.step->program];
     const uint32_t n_steps = device.step->n_steps;
+    PLOW_UNROLL_BY(1)
     for (uint32_t k = 0; k < n_steps; ++k) {
       if (!play_step<B>(device, program, worker, ring, slots, state)) break;
     }

@@ -155,6 +155,7 @@ PLOW_DEVICE float sum_of_row(const float (&s)[kTeamQueries], uint32_t per_row) {
   const float low_pair = B::add(odd ? s[1] : s[0], B::lane_xor(odd ? s[0] : s[1], 1));
   const float high_pair = B::add(odd ? s[3] : s[2], B::lane_xor(odd ? s[2] : s[3], 1));
   float own = B::add(high ? high_pair : low_pair, B::lane_xor(high ? low_pair : high_pair, 2));
+  PLOW_UNROLL_BY(1)
   for (uint32_t mask = kTeamQueries; mask < per_row; mask *= 2) own = B::add(own, B::lane_xor(own, mask));
   return own;
 }
@@ -217,6 +218,7 @@ PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
   rows.load_values(pass, lanes);
   // Of query lane % 4: the maximum of the wave, the sum of this row of lanes.
   float maximum = -__builtin_inff(), sum = 0;
+  PLOW_UNROLL_BY(1)
   for (uint32_t base = share.begin; base < share.end; base += rows_at_once) {
     const uint32_t n_steps = rows.n_steps;
     float score[Rows::kSteps], largest = maximum;
@@ -245,6 +247,7 @@ PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
       score[i] = base + i * lanes.rows + lanes.row < share.end ? x : -__builtin_inff();
       largest = B::max(largest, score[i]);
     }
+    PLOW_UNROLL_BY(1)
     for (uint32_t mask = lanes.per_row; mask < B::kLanes; mask *= 2)
       largest = B::max(largest, B::lane_xor(largest, mask));
     const float factor = exp<B>(B::sub(maximum, largest));  // 0 the first time
@@ -285,6 +288,7 @@ PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
     B::settle_wave();
     if (more) rows.load_values(pass, lanes);
   }
+  PLOW_UNROLL_BY(1)
   for (uint32_t mask = lanes.per_row; mask < B::kLanes; mask *= 2) sum = B::add(sum, B::lane_xor(sum, mask));
   if (lane<B>() < kTeamQueries) {
     pass.waves[wave<B>()].maximum[in_row] = maximum;
@@ -309,10 +313,12 @@ PLOW_DEVICE void merge_statistics(const TeamAttention& pass) {
   const uint32_t w = B::thread() / kTeamQueries, g = B::thread() % kTeamQueries;
   if (w >= n_waves<B>()) return;
   float largest = -__builtin_inff(), sum = 0;
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = 0; i < n_waves<B>(); ++i) largest = B::max(largest, pass.waves[i].maximum[g]);
   // A wave without positions has a maximum of -infinity, and so a factor of 0.
   pass.waves[w].factor[g] = exp<B>(B::sub(pass.waves[w].maximum[g], largest));
   if (w != 0) return;
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = 0; i < n_waves<B>(); ++i)
     sum = B::fma(pass.waves[i].sum[g], exp<B>(B::sub(pass.waves[i].maximum[g], largest)), sum);
   pass.team->maximum[g] = largest;
@@ -328,11 +334,13 @@ PLOW_DEVICE float merged_output(const TeamAttention& pass, uint32_t g, uint32_t 
                        ((c / kPassColumns * kTeamQueries + g) * kLaneColumns + c % kLaneColumns) * kStride +
                        c % kPassColumns / kLaneColumns;
   float value = 0;
+  PLOW_UNROLL_BY(1)
   for (uint32_t w = 0; w < n_waves<B>(); ++w) {
     const float factor = pass.waves[w].factor[g];
     if (factor == 0) continue;  // nothing may have been written
     const float* of_wave = first + w * kPasses * kTeamQueries * kLaneColumns * kStride;
     float part = 0;
+    PLOW_UNROLL_BY(1)
     for (uint32_t row = 0; row < lanes.rows; ++row) part = B::add(part, of_wave[row * lanes.per_row]);
     value = B::fma(part, factor, value);
   }
@@ -345,6 +353,7 @@ PLOW_DEVICE void attend_queries(const TeamAttention& pass, const Store& store) {
   const PositionRange all = pass.positions;
   const uint32_t outputs = pass.n_queries * pass.head_dim;
   if (all.begin >= all.end) {
+    PLOW_UNROLL_BY(1)
     for (uint32_t i = B::thread(); i < outputs; i += B::n_threads())
       store(i / pass.head_dim, i % pass.head_dim, 0.0f, -__builtin_inff(), 0.0f);
     return;
@@ -361,6 +370,7 @@ PLOW_DEVICE void attend_queries(const TeamAttention& pass, const Store& store) {
   B::settle();
   merge_statistics<B>(pass);
   B::settle();
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = B::thread(); i < outputs; i += B::n_threads()) {
     const uint32_t g = i / pass.head_dim, c = i % pass.head_dim;
     store(g, c, merged_output<B, kPasses>(pass, g, c), pass.team->maximum[g], pass.team->sum[g]);
@@ -390,18 +400,21 @@ PLOW_DEVICE void attend_tiles(const BodyContext& ctx, const Packet& packet, uint
   pass.team = reinterpret_cast<TeamResult*>(pass.waves + n_waves<B>());
   pass.outputs = reinterpret_cast<float*>(pass.team + 1);
   const Range rows = packet_rows(ctx, packet, row_tile);
+  PLOW_UNROLL_BY(1)
   for (uint32_t row = rows.begin; row < rows.end; ++row) {
     const uint32_t of_step = step_row(ctx, packet, row), position = ctx.step->positions[of_step];
     const PositionRange all{window != 0 && position + 1 > window ? position + 1 - window : 0, position + 1};
     pass.blocks =
         ctx.step->block_tables[cache.kv_group] + size_t{ctx.step->row_slots[of_step]} * ctx.step->table_width;
     for_columns(packet, out.cols, [&](uint32_t begin, uint32_t end) {
+      PLOW_UNROLL_BY(1)
       for (uint32_t column = begin; column < end; column += tile_cols) {
         const uint32_t kv_head = column / tile_cols / parts, part = column / tile_cols % parts;
         pass.positions = positions_of_part(all, part, parts);
         pass.head = ctx.device->kv_pools[cache.kv_group] + cache.offset +
                     size_t{2} * kv_head * head_dim * kAttentionUnit * sizeof(T);
         float* tile = arena_row(ctx, out, row) + column;
+        PLOW_UNROLL_BY(1)
         for (uint32_t first = 0; first < layout.queries; first += kTeamQueries) {
           pass.n_queries = min_u32(kTeamQueries, layout.queries - first);
           pass.q = arena_row(ctx, q, row) + (kv_head * layout.queries + first) * head_dim;

@@ -33,6 +33,7 @@ PLOW_DEVICE void fma_part(const ProductRows& rows, const ProductPass& pass, uint
   const Range chunks = rows.chunks();
   PLOW_UNROLL
   for (int r = 0; r < R; ++r) sum[r] = 0, squares[r] = 0;
+  PLOW_UNROLL_BY(1)
   for (uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
     const unsigned char* atoms = slot_chunk(rows, pass, slot, chunk);
     PLOW_UNROLL_BY(1)
@@ -71,6 +72,7 @@ PLOW_DEVICE_BODY void fma_pass(const ProductRows& rows, const ProductPass& pass,
   // A wave goes round as long as its first 32 lanes have work; the others repeat the last piece then.
   constexpr uint32_t kPerWave = B::kLanes / 32;
   const uint32_t pieces = pass.n_slots() * parts_of<B>();
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = wave<B>() * kPerWave; i < pieces; i += n_waves<B>() * kPerWave) {
     const uint32_t piece = min_u32(i + lane<B>() / 32, pieces - 1), slot = piece / parts_of<B>(),
                    part = piece % parts_of<B>(), output = B::thread() % 32 / 4;

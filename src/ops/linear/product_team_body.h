@@ -75,6 +75,7 @@ PLOW_DEVICE_BODY void product_team_body(const BodyContext& ctx, const Packet& pa
   float* squares = reinterpret_cast<float*>(ctx.shared);
   float* parts = squares + kSquareFloats;
   const uint32_t step = rows_of_pass<B>(matrix.dtype);
+  PLOW_UNROLL_BY(1)
   for (uint32_t row = range.begin; row < range.end; row += step) {
     const ProductRows rows{&ctx, &product, row, min_u32(step, range.end - row),
                            atom_shape(matrix.rows, matrix.cols, element), element};

@@ -78,6 +78,7 @@ struct ProductPass {
 template <class F>
 PLOW_DEVICE void for_passes(bool gated, uint32_t begin, uint32_t end, const F& f) {
   const uint32_t most = gated ? kPassSlots / 2 : kPassSlots, last = ceil_div(end, kAtomRows);
+  PLOW_UNROLL_BY(1)
   for (uint32_t tile = begin / kAtomRows; tile < last; tile += most)
     f(ProductPass{tile, min_u32(most, last - tile), gated});
 }
@@ -162,12 +163,14 @@ PLOW_DEVICE void finish_pass(const ProductRows& rows, const ProductPass& pass, u
       const float* leaf =
           parts + slot * slot_floats<B>() + (part * kPartRows + row * leaves) * kAtomRows + output;
       float sum = leaf[(leaves - 1) * kAtomRows];
+      PLOW_UNROLL_BY(1)
       for (uint32_t i = leaves - 1; i-- > 0;) sum = B::add(leaf[i * kAtomRows], sum);
       total = B::add(total, sum);
     }
     return total;
   };
   const uint32_t width = pass.n * kAtomRows;
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = B::thread(); i < width * rows.n; i += B::n_threads()) {
     const uint32_t row = i / width, slot = i % width / kAtomRows, output = i % kAtomRows;
     const uint32_t column = (pass.first + slot) * kAtomRows + output;
@@ -175,6 +178,7 @@ PLOW_DEVICE void finish_pass(const ProductRows& rows, const ProductPass& pass, u
     float factor = 1;
     if (product.gain != nullptr) {
       float square = 0;
+      PLOW_UNROLL_BY(1)
       for (uint32_t part = 0; part < parts_of<B>(); ++part) square = B::add(square, squares[part * kPartRows + row]);
       const float mean = B::div(square, static_cast<float>(product.k.end - product.k.begin));
       factor = B::div(1.0f, B::sqrt(B::add(mean, product.eps)));

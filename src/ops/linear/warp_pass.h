@@ -204,6 +204,7 @@ template <class B, uint32_t M, bool kByTape>
 PLOW_DEVICE void warp_chunks(const WarpPass<B>& self, float (&sums)[kPassSlots][M][4]) {
   const Range chunks = self.rows->chunks();
   float* squares = M == 1 ? self.stage->few.squares[0] : self.stage->many.squares[0];
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = lane<B>(); i < self.rows->n * WarpStage<B>::kUnits; i += B::kLanes) squares[i] = 0;
   B::settle_wave();
   if constexpr (M == 1) stage_chunk<B>(self, chunks.begin);
@@ -227,6 +228,7 @@ PLOW_DEVICE void store_squares(uint32_t n_rows, const float* of_units, float* sq
   PLOW_UNROLL_BY(1)
   for (uint32_t row = 0; row < n_rows; ++row) {
     float sum = 0;
+    PLOW_UNROLL_BY(1)
     for (uint32_t u = lane<B>(); u < WarpStage<B>::kUnits; u += B::kLanes)
       sum = B::add(sum, of_units[row * WarpStage<B>::kUnits + u]);
     sum = reduce_lanes<B>(sum, B::kLanes, Sum{});

@@ -22,8 +22,10 @@ PLOW_DEVICE void wave_part(const ProductRows& rows, const ProductPass& pass, uin
   const Range chunks = rows.chunks();
   float sums[kSplit][4] = {};
   squares = 0;
+  PLOW_UNROLL_BY(1)
   for (uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
     const unsigned char* atoms = slot_chunk(rows, pass, slot, chunk);
+    PLOW_UNROLL_BY(1)
     for (uint32_t atom = part; atom < rows.shape.chunk_atoms; atom += parts_of<B>()) {
       PLOW_UNROLL
       for (uint32_t half = 0; half < 2; ++half) {
@@ -52,6 +54,7 @@ PLOW_DEVICE void wave_pass(const ProductRows& rows, const ProductPass& pass, flo
   static_assert(B::kLanes == 64);
   const uint32_t in_pair = lane<B>() % kPartRows, quarter = lane<B>() / kPartRows;
   const uint32_t pieces = ceil_div(pass.n_slots(), 2) * parts_of<B>();
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = wave<B>(); i < pieces; i += n_waves<B>()) {
     const uint32_t part = i % parts_of<B>(), first = i / parts_of<B>() * 2;
     float sum[4], square;

@@ -29,6 +29,7 @@ PLOW_DEVICE void norm_rope_head(const BodyContext& ctx, const float* x, uint32_t
       [](float part) { return reduce_lanes<B>(part, B::kLanes, Sum{}); },
       [&](uint32_t c, uint32_t n, const Quad& four, const Nothing&) { store_four(normalised + c, four, n); });
   B::settle_wave();
+  PLOW_UNROLL_BY(1)
   for (uint32_t p = lane<B>(); p < pieces.all; p += B::kLanes) {
     const Angles angles = p == lane<B>() ? first : load_angles(table, pieces, p);
     rotate_piece<B>(load_head_piece(normalised, pieces, p), angles, pieces, p, sink);
@@ -43,6 +44,7 @@ PLOW_DEVICE void each_head_of_wave(const BodyContext& ctx, const Packet& packet,
   const Range rows = packet_rows(ctx, packet, row_tile);
   for_columns(packet, cols, [&](uint32_t begin, uint32_t end) {
     const uint32_t heads = (end - begin) / head_dim, n = heads * (rows.end - rows.begin);
+    PLOW_UNROLL_BY(1)
     for (uint32_t i = wave<B>(); i < n; i += n_waves<B>()) {
       const uint32_t in_rows = i / heads;
       f(rows.begin + in_rows, begin + (i - in_rows * heads) * head_dim);

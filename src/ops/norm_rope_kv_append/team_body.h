@@ -29,6 +29,7 @@ PLOW_DEVICE_BODY void norm_rope_kv_append_team_body(const BodyContext& ctx, cons
         norm_rope_head<B>(ctx, k.row(row) + column, cols, gain, angles.row(row), keys, head_dim,
                           immediate_f32(packet, 1), immediate_f32(packet, 2),
                           [&](uint32_t c, uint32_t n, const Quad& four) { store_rounded(to + c, four, n); });
+        PLOW_UNROLL_BY(1)
         for (uint32_t p = lane<B>(); p < values.all; p += B::kLanes)
           store(p, p == lane<B>() ? first : load(p));
       });

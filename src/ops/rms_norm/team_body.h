@@ -43,6 +43,7 @@ PLOW_DEVICE void norm_group(const float* x, const G* gain, uint32_t group, uint3
     });
   };
   float squares = 0;
+  PLOW_UNROLL_BY(1)
   for (uint32_t from = first; from < pieces; from += kHeldFours * stride) {
     load(from);
     each_held(from, [&](const Piece& piece, uint32_t, uint32_t) {
@@ -52,6 +53,7 @@ PLOW_DEVICE void norm_group(const float* x, const G* gain, uint32_t group, uint3
   }
   const float factor = B::div(1.0f, B::sqrt(B::add(B::div(sum(squares), static_cast<float>(group)), eps)));
   const bool holds_all = pieces <= kHeldFours * stride;
+  PLOW_UNROLL_BY(1)
   for (uint32_t from = first; from < pieces; from += kHeldFours * stride) {
     if (!holds_all) load(from);
     each_held(from, [&](const Piece& piece, uint32_t c, uint32_t n) {
@@ -83,6 +85,7 @@ PLOW_DEVICE void norm_rows(const BodyContext& ctx, const Packet& packet, uint32_
   with_tape_type(ctx, operand(ctx, packet, 1), [&](const auto* gain) {
     for_columns(packet, cols, [&](uint32_t begin, uint32_t end) {
       const uint32_t groups = (end - begin) / group, n = groups * (rows.end - rows.begin);
+      PLOW_UNROLL_BY(1)
       for (uint32_t i = wide ? 0 : wave<B>(); i < n; i += wide ? 1 : n_waves<B>()) {
         const uint32_t in_rows = i / groups, row = rows.begin + in_rows,
                        column = begin + (i - in_rows * groups) * group;

@@ -114,6 +114,7 @@ PLOW_DEVICE void gather_candidates(const TeamSample& row, const Reach& reach, fl
   }
   B::settle();
   uint32_t at = 0;
+  PLOW_UNROLL_BY(1)
   for (uint32_t t = 0; t < B::thread(); t += 4) {
     const QuadOf<uint32_t> own = load_four(candidates.ranks + t, 4);
     PLOW_UNROLL
@@ -135,10 +136,12 @@ PLOW_DEVICE void gather_candidates(const TeamSample& row, const Reach& reach, fl
 // in the candidates' order, so that of two tokens the later one's is never smaller.
 template <class B>
 PLOW_DEVICE void rank_candidates(uint32_t n, Candidates& candidates) {
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = B::thread(); i < n; i += B::n_threads()) {
     const uint64_t key = candidates.keys[i];
     double before[4] = {};
     uint32_t rank = 0;
+    PLOW_UNROLL_BY(1)
     for (uint32_t j = 0; j < n; j += 4) {
       PLOW_UNROLL
       for (uint32_t k = 0; k < 4; ++k) {
@@ -158,6 +161,7 @@ PLOW_DEVICE uint32_t drawn_candidate(const TeamSample& row, const SamplingParams
                                      double all, uint32_t n, const Candidates& candidates) {
   // The thread's own candidates, with what they and the earlier ones weigh.
   const auto each = [&](const auto& f) {
+    PLOW_UNROLL_BY(1)
     for (uint32_t i = B::thread(); i < n; i += B::n_threads())
       f(i, candidates.before[i] + static_cast<double>(candidates.weights[i]));
   };
@@ -239,9 +243,11 @@ template <class B>
 PLOW_DEVICE void team_penalise(const SamplingParams& params, const uint32_t* history, uint32_t n,
                                uint32_t vocab, uint32_t* seen, float* logits) {
   constexpr uint32_t kSeen = 0x80000000u;  // the rest counts how often it was in the answer
+  PLOW_UNROLL_BY(1)
   for (uint32_t four = B::thread(); 4 * four < vocab; four += B::n_threads())
     store_four(seen + 4 * four, QuadOf<uint32_t>{}, 4);
   B::settle();
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = B::thread(); i < n; i += B::n_threads()) {
     if (history[i] >= vocab) continue;
     B::or_relaxed(&seen[history[i]], kSeen);
