@@ -58,7 +58,7 @@ class TeamRig : public BodyRig {
     constexpr uint64_t kSharedBytes = 61440;  // the least that a GPU's team has
     run_by(
         [&](const BodyContext& context, uint32_t row_tile) {
-          emulated::EmulatedGpu gpu(1, 2 * Team::kLanes, Team::kLanes, kSharedBytes, seed_++);
+          emulated::EmulatedGpu gpu(1, 2 * Team::kLanes, 0, Team::kLanes, kSharedBytes, seed_++);
           gpu.run([&](uint32_t, unsigned char* shared) {
             BodyContext own = context;
             own.shared = shared;
