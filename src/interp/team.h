@@ -131,13 +131,16 @@ struct alignas(4 * sizeof(T)) QuadOf {
 using Quad = QuadOf<float>;
 
 // n elements from `from` on, 1 to 4; the others are 0 and are not read. REQUIRES that `from` is aligned to
-// QuadOf<T> where n is 4.
+// QuadOf<T> where n is 4. (Every index is a constant: an array that is indexed by a variable lies in memory,
+// and with it all that holds it.)
 template <class T>
 PLOW_DEVICE QuadOf<T> load_four(const T* from, uint32_t n) {
   if (n == 4) return *reinterpret_cast<const QuadOf<T>*>(from);
   QuadOf<T> four{};
-  PLOW_UNROLL_BY(1)
-  for (uint32_t i = 0; i < n; ++i) four.value[i] = from[i];
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (i < n) four.value[i] = from[i];
+  }
   return four;
 }
 
@@ -147,8 +150,10 @@ PLOW_DEVICE void store_four(T* to, const QuadOf<T>& four, uint32_t n) {
     *reinterpret_cast<QuadOf<T>*>(to) = four;
     return;
   }
-  PLOW_UNROLL_BY(1)
-  for (uint32_t i = 0; i < n; ++i) to[i] = four.value[i];
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (i < n) to[i] = four.value[i];
+  }
 }
 
 // f of each of the four, and of each with its neighbour in `b`. What is loaded is turned into floats here and
