@@ -1,4 +1,4 @@
-// attention_merge, for a team: a column of the output a thread, all of whose parts are under way at once.
+// attention_merge, for a team: a column of the output a thread, some of whose parts are under way at once.
 #pragma once
 
 #include "abi/attention_parts.h"
@@ -10,27 +10,19 @@ namespace plow::dev {
 // Column c of a query; `tile` is part 0's.
 template <class B>
 PLOW_DEVICE float merged_column(const AttentionParts& layout, const float* tile, uint32_t query, uint32_t c) {
-  float maximum[kMostAttentionParts], sum[kMostAttentionParts], value[kMostAttentionParts];
+  float maximum[kMostAttentionParts];
   PLOW_UNROLL
-  for (uint32_t p = 0; p < kMostAttentionParts; ++p) {
-    if (p >= layout.parts) break;
-    const float* part = tile + p * layout.tile_cols();
-    maximum[p] = part[layout.maximum(query)];
-    sum[p] = part[layout.sum(query)];
-    value[p] = part[layout.output(query) + c];
-  }
+  for (uint32_t p = 0; p < kMostAttentionParts; ++p)
+    maximum[p] = p < layout.parts ? (tile + p * layout.tile_cols())[layout.maximum(query)] : -__builtin_inff();
   float largest = -__builtin_inff(), whole_sum = 0, whole = 0;
   PLOW_UNROLL
-  for (uint32_t p = 0; p < kMostAttentionParts; ++p) {
-    if (p >= layout.parts) break;
-    largest = B::max(largest, maximum[p]);
-  }
-  PLOW_UNROLL
-  for (uint32_t p = 0; p < kMostAttentionParts; ++p) {
-    if (p >= layout.parts) break;
-    const float factor = exp<B>(B::sub(maximum[p], largest));  // 0 of a part without positions
-    whole_sum = B::fma(sum[p], factor, whole_sum);
-    whole = B::fma(value[p], factor, whole);
+  for (uint32_t p = 0; p < kMostAttentionParts; ++p) largest = B::max(largest, maximum[p]);
+  PLOW_UNROLL_BY(4)
+  for (uint32_t p = 0; p < layout.parts; ++p) {
+    const float* part = tile + p * layout.tile_cols();
+    const float factor = exp<B>(B::sub(part[layout.maximum(query)], largest));  // 0 of a part without positions
+    whole_sum = B::fma(part[layout.sum(query)], factor, whole_sum);
+    whole = B::fma(part[layout.output(query) + c], factor, whole);
   }
   return B::div(whole, whole_sum);
 }

@@ -35,13 +35,13 @@ PLOW_DEVICE void make_pass(const ProductRows& rows, const ProductPass& pass, Tap
   if (dtype == DType::kBf16) {
     if constexpr (HasWarpUnit<B>) {
       auto* stage = reinterpret_cast<WarpStage<B>*>(parts + kPassSlots * slot_floats<B>());
+      const bool few = rows.n <= kPackedRows;
       if constexpr (HasTape<B>) {
-        if (tape != nullptr && rows.n <= kPackedRows)
-          return warp_pass<B, 1, true>(rows, pass, tape, stage, squares, parts);
-        if (tape != nullptr) return warp_pass<B, kSplit, true>(rows, pass, tape, stage, squares, parts);
+        if (tape != nullptr && few) return few_rows_pass<B, true>(rows, pass, tape, stage, squares, parts);
+        if (tape != nullptr) return many_rows_pass<B, true>(rows, pass, tape, stage, squares, parts);
       }
-      if (rows.n <= kPackedRows) return warp_pass<B, 1, false>(rows, pass, tape, stage, squares, parts);
-      return warp_pass<B, kSplit, false>(rows, pass, tape, stage, squares, parts);
+      if (few) return few_rows_pass<B, false>(rows, pass, tape, stage, squares, parts);
+      return many_rows_pass<B, false>(rows, pass, tape, stage, squares, parts);
     } else if constexpr (HasMatrixUnit<B>) {
       return wave_pass<B>(rows, pass, squares, parts);
     } else {

@@ -151,41 +151,51 @@ PLOW_DEVICE void load_activations(const ProductRows& rows, const float* x, const
   for (uint32_t i = 0; i < 8; ++i) out[i] = B::mul(out[i], B::add(gains[i], product.offset));
 }
 
-// Sums of a pass become outputs. `leaves`: rows of parts for each row of activations.
+// The sum of the parts of an output: of `leaves` rows of parts for each row of activations.
+template <class B>
+PLOW_DEVICE float sum_of_parts(const float* parts, uint32_t slot, uint32_t row, uint32_t output, uint32_t leaves) {
+  float total = 0;
+  PLOW_UNROLL_BY(1)
+  for (uint32_t part = 0; part < parts_of<B>(); ++part) {
+    const float* leaf = parts + slot * slot_floats<B>() + (part * kPartRows + row * leaves) * kAtomRows + output;
+    float sum = leaf[(leaves - 1) * kAtomRows];
+    if (leaves == 3) sum = B::add(leaf[0], B::add(leaf[kAtomRows], sum));
+    total = B::add(total, sum);
+  }
+  return total;
+}
+
+template <class B>
+PLOW_DEVICE_BODY float gated(GluActivation activation, float gate, float up) {
+  return B::mul(activated<B>(activation, gate), up);
+}
+
+// Sums of a pass become outputs. `leaves`: 1 or 3.
 template <class B>
 PLOW_DEVICE void finish_pass(const ProductRows& rows, const ProductPass& pass, uint32_t end,
                              const float* squares, const float* parts, uint32_t leaves) {
   const Product& product = *rows.product;
-  const auto sum_of = [&](uint32_t slot, uint32_t row, uint32_t output) {
-    float total = 0;
-    PLOW_UNROLL
-    for (uint32_t part = 0; part < parts_of<B>(); ++part) {
-      const float* leaf =
-          parts + slot * slot_floats<B>() + (part * kPartRows + row * leaves) * kAtomRows + output;
-      float sum = leaf[(leaves - 1) * kAtomRows];
-      PLOW_UNROLL_BY(1)
-      for (uint32_t i = leaves - 1; i-- > 0;) sum = B::add(leaf[i * kAtomRows], sum);
-      total = B::add(total, sum);
-    }
-    return total;
-  };
   const uint32_t width = pass.n * kAtomRows;
   PLOW_UNROLL_BY(1)
   for (uint32_t i = B::thread(); i < width * rows.n; i += B::n_threads()) {
-    const uint32_t row = i / width, slot = i % width / kAtomRows, output = i % kAtomRows;
+    const uint32_t row = rows.n == 1 ? 0 : i / width, in_row = i - row * width;
+    const uint32_t slot = in_row / kAtomRows, output = i % kAtomRows;
     const uint32_t column = (pass.first + slot) * kAtomRows + output;
     if (column >= end) continue;
     float factor = 1;
     if (product.gain != nullptr) {
       float square = 0;
       PLOW_UNROLL_BY(1)
-      for (uint32_t part = 0; part < parts_of<B>(); ++part) square = B::add(square, squares[part * kPartRows + row]);
+      for (uint32_t part = 0; part < parts_of<B>(); ++part)
+        square = B::add(square, squares[part * kPartRows + row]);
       const float mean = B::div(square, static_cast<float>(product.k.end - product.k.begin));
       factor = B::div(1.0f, B::sqrt(B::add(mean, product.eps)));
     }
-    float value = B::mul(sum_of(slot, row, output), factor);
-    if (product.up != nullptr)
-      value = B::mul(activated<B>(product.activation, value), B::mul(sum_of(pass.n + slot, row, output), factor));
+    float value = B::mul(sum_of_parts<B>(parts, slot, row, output, leaves), factor);
+    if (product.up != nullptr) {
+      const float up = B::mul(sum_of_parts<B>(parts, pass.n + slot, row, output, leaves), factor);
+      value = gated<B>(product.activation, value, up);
+    }
     if (product.bias != nullptr) value = B::add(value, tape_value(*rows.ctx, *product.bias, column));
     if (product.added != nullptr)
       value = B::add(arena_row(*rows.ctx, *product.added, rows.first + row)[column], value);

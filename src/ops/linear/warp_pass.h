@@ -167,61 +167,6 @@ PLOW_DEVICE void multiply_piece(const unsigned char* piece, uint32_t first, uint
   }
 }
 
-// One chunk of columns of a pass.
-template <class B, uint32_t M, bool kByTape>
-PLOW_DEVICE void warp_chunk(const WarpPass<B>& self, uint32_t chunk, float (&sums)[kPassSlots][M][4]) {
-  // Half atoms whose A is in registers: all of the part for few rows, one for many.
-  constexpr uint32_t kHalfAtoms = 2 * part_atoms<B>(), kHeld = M == 1 ? kHalfAtoms : 1;
-  const uint32_t n_atoms = self.n_atoms();
-  uint32_t first_piece = 0;
-  if constexpr (kByTape) first_piece = self.tape->n_pieces;
-  PLOW_UNROLL_BY(1)
-  for (uint32_t first = 0; first < kHalfAtoms; first += kHeld) {
-    WarpRows<M> a[kHeld];
-    PLOW_UNROLL
-    for (uint32_t i = 0; i < kHeld; ++i) {
-      if (self.atom((first + i) / 2) < n_atoms) load_warp_rows<B, M>(self, chunk, (first + i) * 4, a[i]);
-    }
-    if constexpr (kByTape) self.tape->n_pieces = first_piece;
-    PLOW_UNROLL
-    for (uint32_t slot = 0; slot < kPassSlots; ++slot) {
-      if (slot >= self.pass->n_slots()) break;
-      if constexpr (kByTape) {
-        multiply_piece<B, M>(next_piece<B>(*self.tape), first, n_atoms, a, sums[slot]);
-        if (first + kHeld >= kHalfAtoms) {
-          done_with_piece<B>(*self.tape);
-        } else {
-          ++self.tape->n_pieces;
-        }
-      } else {
-        multiply_piece<B, M>(slot_chunk(*self.rows, *self.pass, slot, chunk), first, n_atoms, a, sums[slot]);
-      }
-    }
-  }
-}
-
-template <class B, uint32_t M, bool kByTape>
-PLOW_DEVICE void warp_chunks(const WarpPass<B>& self, float (&sums)[kPassSlots][M][4]) {
-  const Range chunks = self.rows->chunks();
-  float* squares = M == 1 ? self.stage->few.squares[0] : self.stage->many.squares[0];
-  PLOW_UNROLL_BY(1)
-  for (uint32_t i = lane<B>(); i < self.rows->n * WarpStage<B>::kUnits; i += B::kLanes) squares[i] = 0;
-  B::settle_wave();
-  if constexpr (M == 1) stage_chunk<B>(self, chunks.begin);
-  PLOW_UNROLL_BY(1)
-  for (uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
-    if constexpr (M == 1) {
-      B::await_stage(false);
-      B::settle_wave();
-      split_chunk<B>(self, chunk);
-      B::settle_wave();
-      if (chunk + 1 < chunks.end) stage_chunk<B>(self, chunk + 1);
-    }
-    warp_chunk<B, M, kByTape>(self, chunk, sums);
-    B::settle_wave();  // the next chunk's A takes the place of this one's
-  }
-}
-
 // The squares of the rows' columns in this part.
 template <class B>
 PLOW_DEVICE void store_squares(uint32_t n_rows, const float* of_units, float* squares) {
@@ -236,45 +181,140 @@ PLOW_DEVICE void store_squares(uint32_t n_rows, const float* of_units, float* sq
   }
 }
 
-// The lane's sums become parts.
-template <class B, uint32_t M>
+// One chunk of columns of a pass for few rows, whose sums are where the parts will be: a slot is one turn of a
+// loop, and all of it stays in the instruction cache.
+template <class B, bool kByTape>
+PLOW_DEVICE void few_rows_chunk(const WarpPass<B>& self, uint32_t chunk, float* parts) {
+  constexpr uint32_t kHalfAtoms = 2 * part_atoms<B>();
+  const uint32_t n_atoms = self.n_atoms(), n_slots = self.pass->n_slots(), n_rows = kSplit * self.rows->n;
+  WarpRows<1> a[kHalfAtoms];
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < kHalfAtoms; ++i) {
+    if (self.atom(i / 2) < n_atoms) load_warp_rows<B, 1>(self, chunk, i * 4, a[i]);
+  }
+  const uint32_t row = lane<B>() / 4;
+  float* sum = parts + (wave<B>() * kPartRows + row) * kAtomRows + 2 * (lane<B>() % 4);
+  PLOW_UNROLL_BY(1)
+  for (uint32_t slot = 0; slot < n_slots; ++slot, sum += slot_floats<B>()) {
+    float c[1][4] = {};
+    if (row < n_rows) c[0][0] = sum[0], c[0][1] = sum[1];
+    if (row + 8 < n_rows) c[0][2] = sum[8 * kAtomRows], c[0][3] = sum[8 * kAtomRows + 1];
+    if constexpr (kByTape) {
+      multiply_piece<B, 1>(next_piece<B>(*self.tape), 0, n_atoms, a, c);
+      done_with_piece<B>(*self.tape);
+    } else {
+      multiply_piece<B, 1>(slot_chunk(*self.rows, *self.pass, slot, chunk), 0, n_atoms, a, c);
+    }
+    if (row < n_rows) sum[0] = c[0][0], sum[1] = c[0][1];
+    if (row + 8 < n_rows) sum[8 * kAtomRows] = c[0][2], sum[8 * kAtomRows + 1] = c[0][3];
+  }
+}
+
+// All parts of a pass against up to 4 rows.
+template <class B, bool kByTape>
+PLOW_DEVICE_BODY void few_rows_pass(const ProductRows& rows, const ProductPass& pass, TapePlace* tape,
+                                    WarpStage<B>* stages, float* squares, float* parts) {
+  static_assert(B::kLanes == 32);
+  TapePlace place;
+  if constexpr (kByTape) place = *tape;
+  const WarpPass<B> self{&rows, &pass, kByTape ? &place : nullptr, stages + wave<B>()};
+  const Range chunks = rows.chunks();
+  float* of_units = self.stage->few.squares[0];
+  stage_chunk<B>(self, chunks.begin);
+  PLOW_UNROLL_BY(1)
+  for (uint32_t i = lane<B>(); i < rows.n * WarpStage<B>::kUnits; i += B::kLanes) of_units[i] = 0;
+  PLOW_UNROLL_BY(1)
+  for (uint32_t i = lane<B>(); i < pass.n_slots() * kPartRows * kAtomRows; i += B::kLanes)
+    parts[i / (kPartRows * kAtomRows) * slot_floats<B>() + wave<B>() * kPartRows * kAtomRows +
+          i % (kPartRows * kAtomRows)] = 0;
+  PLOW_UNROLL_BY(1)
+  for (uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
+    B::await_stage(false);
+    B::settle_wave();
+    split_chunk<B>(self, chunk);
+    B::settle_wave();
+    if (chunk + 1 < chunks.end) stage_chunk<B>(self, chunk + 1);
+    few_rows_chunk<B, kByTape>(self, chunk, parts);
+    B::settle_wave();  // the next chunk's A takes the place of this one's
+  }
+  if (squares != nullptr && rows.product->gain != nullptr) store_squares<B>(rows.n, of_units, squares);
+  if constexpr (kByTape) tape->n_pieces = place.n_pieces;
+}
+
+// One chunk of columns of a pass for many rows.
+template <class B, bool kByTape>
+PLOW_DEVICE void many_rows_chunk(const WarpPass<B>& self, uint32_t chunk, float (&sums)[kPassSlots][kSplit][4]) {
+  // Registers hold the A of half an atom at a time.
+  constexpr uint32_t kHalfAtoms = 2 * part_atoms<B>();
+  const uint32_t n_atoms = self.n_atoms();
+  uint32_t first_piece = 0;
+  if constexpr (kByTape) first_piece = self.tape->n_pieces;
+  PLOW_UNROLL_BY(1)
+  for (uint32_t half = 0; half < kHalfAtoms; ++half) {
+    WarpRows<kSplit> a[1];
+    if (self.atom(half / 2) < n_atoms) load_warp_rows<B, kSplit>(self, chunk, half * 4, a[0]);
+    if constexpr (kByTape) self.tape->n_pieces = first_piece;
+    PLOW_UNROLL
+    for (uint32_t slot = 0; slot < kPassSlots; ++slot) {
+      if (slot >= self.pass->n_slots()) break;
+      if constexpr (kByTape) {
+        multiply_piece<B, kSplit>(next_piece<B>(*self.tape), half, n_atoms, a, sums[slot]);
+        if (half + 1 == kHalfAtoms) {
+          done_with_piece<B>(*self.tape);
+        } else {
+          ++self.tape->n_pieces;
+        }
+      } else {
+        multiply_piece<B, kSplit>(slot_chunk(*self.rows, *self.pass, slot, chunk), half, n_atoms, a, sums[slot]);
+      }
+    }
+  }
+}
+
+// The lane's sums of many rows become parts.
+template <class B>
 PLOW_DEVICE void store_parts(const ProductRows& rows, const ProductPass& pass,
-                             const float (&sums)[kPassSlots][M][4], float* parts) {
-  const uint32_t part = wave<B>(), quarter = lane<B>() % 4;
+                             const float (&sums)[kPassSlots][kSplit][4], float* parts) {
+  const uint32_t quarter = lane<B>() % 4;
   PLOW_UNROLL
   for (uint32_t upper = 0; upper < 2; ++upper) {
     const uint32_t row = lane<B>() / 4 + 8 * upper;
-    if (row >= (M == 1 ? kSplit : 1) * rows.n) continue;
+    if (row >= rows.n) continue;
     PLOW_UNROLL
     for (uint32_t slot = 0; slot < kPassSlots; ++slot) {
       if (slot >= pass.n_slots()) break;
-      float* to = parts + slot * slot_floats<B>() + (part * kPartRows + row) * kAtomRows + 2 * quarter;
+      float* to = parts + slot * slot_floats<B>() + (wave<B>() * kPartRows + row) * kAtomRows + 2 * quarter;
       PLOW_UNROLL
       for (uint32_t i = 0; i < 2; ++i) {
         const uint32_t c = 2 * upper + i;
-        float sum = sums[slot][M - 1][c];
+        float sum = sums[slot][kSplit - 1][c];
         PLOW_UNROLL
-        for (uint32_t m = M - 1; m > 0; --m) sum = B::add(sums[slot][m - 1][c], sum);
+        for (uint32_t m = kSplit - 1; m > 0; --m) sum = B::add(sums[slot][m - 1][c], sum);
         to[i] = sum;
       }
     }
   }
 }
 
-// All parts of a pass against up to 4 rows (M = 1) or 16 (M = 3). A function for each way: in one for all of
-// them the compiler keeps the sums of none in registers.
-template <class B, uint32_t M, bool kByTape>
-PLOW_DEVICE_BODY void warp_pass(const ProductRows& rows, const ProductPass& pass, TapePlace* tape,
-                                WarpStage<B>* stages, float* squares, float* parts) {
+// All parts of a pass against up to 16 rows.
+template <class B, bool kByTape>
+PLOW_DEVICE_BODY void many_rows_pass(const ProductRows& rows, const ProductPass& pass, TapePlace* tape,
+                                     WarpStage<B>* stages, float* squares, float* parts) {
   static_assert(B::kLanes == 32);
-  float sums[kPassSlots][M][4] = {};
+  float sums[kPassSlots][kSplit][4] = {};
   TapePlace place;
   if constexpr (kByTape) place = *tape;
   const WarpPass<B> self{&rows, &pass, kByTape ? &place : nullptr, stages + wave<B>()};
-  warp_chunks<B, M, kByTape>(self, sums);
-  if (squares != nullptr && rows.product->gain != nullptr)
-    store_squares<B>(rows.n, M == 1 ? self.stage->few.squares[0] : self.stage->many.squares[0], squares);
-  store_parts<B, M>(rows, pass, sums, parts);
+  const Range chunks = rows.chunks();
+  float* of_units = self.stage->many.squares[0];
+  PLOW_UNROLL_BY(1)
+  for (uint32_t i = lane<B>(); i < rows.n * WarpStage<B>::kUnits; i += B::kLanes) of_units[i] = 0;
+  B::settle_wave();
+  PLOW_UNROLL_BY(1)
+  for (uint32_t chunk = chunks.begin; chunk < chunks.end; ++chunk) many_rows_chunk<B, kByTape>(self, chunk, sums);
+  B::settle_wave();
+  if (squares != nullptr && rows.product->gain != nullptr) store_squares<B>(rows.n, of_units, squares);
+  store_parts<B>(rows, pass, sums, parts);
   if constexpr (kByTape) tape->n_pieces = place.n_pieces;
 }
 
