@@ -9,7 +9,6 @@
 #include "models/testing/fake_checkpoint.h"
 #include "packet/kv_plan.h"
 #include "packet/tape.h"
-#include "rewrite/rewrite.h"
 #include "runtime/cuda/cuda_driver.h"
 #include "runtime/engine.h"
 
@@ -72,20 +71,16 @@ struct BenchOptions {
   bool rewrites = true, trace = false;
 };
 
-Result<OpGraph> rewritten(const OpGraph& graph, const GpuFacts& gpu) {
+Result<BundleFile> bundle_of(const ModelShape& shape, const GpuFacts& gpu, const BenchOptions& options,
+                             uint32_t context) {
+  PLOW_TRY(const OpGraph model, graph_of(shape));
+  CompileOptions compile;
+  compile.isa = gpu.isa;
+  compile.n_workers = gpu.n_workers;
+  compile.rewrite = options.rewrites;
   const Plan plan = default_plan(gpu.isa);
-  RewriteOptions options;
-  options.part = &plan.part;
-  options.n_workers = gpu.n_workers;
-  PLOW_TRY(RewriteResult result, rewrite_graph(graph, options));
-  return std::move(result.graph);
-}
-
-Result<BundleFile> bundle_of(const ModelShape& shape, const GpuFacts& gpu, const BenchOptions& options, uint32_t context) {
-  PLOW_TRY(OpGraph graph, graph_of(shape));
-  if (options.rewrites) {
-    PLOW_TRY(graph, rewritten(graph, gpu));
-  }
+  PLOW_TRY(const RewriteResult rewritten, rewrite_model(model, compile, plan.part));
+  const OpGraph& graph = rewritten.graph;
   BundleTables tables;
   BundleHeader& header = tables.header;
   header.isa = gpu.isa;
@@ -99,7 +94,7 @@ Result<BundleFile> bundle_of(const ModelShape& shape, const GpuFacts& gpu, const
   header.n_layers = graph.n_layers;
   header.hidden = graph.hidden;
   PLOW_TRY(const auto programs,
-           build_programs(graph, gpu.n_workers, 512, header.max_slots, default_plan(gpu.isa)));
+           build_programs(graph, gpu.n_workers, compile.chunk_rows, header.max_slots, plan));
   for (const ProgramStages& program : programs) {
     tables.programs.push_back(program.tables);
     for (const Packet& packet : program.tables.packets)

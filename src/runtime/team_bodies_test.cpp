@@ -62,7 +62,7 @@ TYPED_TEST_SUITE(TeamBodiesOn, Teams);
 template <class F>
 void each_shape(const F& f) {
   for (const uint32_t rows : kRows) {
-    for (const uint32_t cols : {1u, 3u, 4u, 5u, 17u, 64u, 100u, 1031u}) {
+    for (const uint32_t cols : {1u, 3u, 5u, 17u, 100u, 1031u}) {
       SCOPED_TRACE("rows " + std::to_string(rows) + " columns " + std::to_string(cols));
       f(rows, cols);
       if (testing::Test::HasFatalFailure()) return;

@@ -133,8 +133,9 @@ TYPED_TEST(TeamSampleOn, CutsByTopKTopPAndMinP) {
         params.min_p = min_p;
         SCOPED_TRACE("top_k " + std::to_string(top_k) + " top_p " + std::to_string(top_p) + " min_p " +
                      std::to_string(min_p));
-        TestFixture::check(random_rows(4, 503, 6, params));
-        if (top_k % 1000 != 0 || min_p < 0.1f) TestFixture::check(random_rows(1, 2003, 1, params));
+        TestFixture::check(random_rows(2, 503, 6, params));
+        // Flat: the answer is not among a few likely tokens.
+        if (top_k % 1500 == 0 && min_p < 0.1f) TestFixture::check(random_rows(1, 2003, 1, params));
       }
     }
   }

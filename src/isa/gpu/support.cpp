@@ -12,14 +12,14 @@ namespace plow::gpu {
 namespace {
 
 static_assert(kAttentionUnit == kKvBlockTokens, "a unit of attention's pass is a block of the cache");
-static_assert(kMaxHeadDim == dev::kTeamHeadDim && dev::kTurnedHead == kMaxHeadDim);
-#define PLOW_GPU_ISA(Name, geometry)                                                                   \
-  static_assert(dev::attention_team_bytes(geometry::kLanes, geometry::kThreads / geometry::kLanes) +   \
-                    dev::kNearBytes <=                                                                 \
-                geometry::kTeamBytes);                                                                 \
-  static_assert(dev::sample_team_bytes() + dev::kNearBytes <= geometry::kTeamBytes);                   \
-  static_assert(geometry::kThreads <= dev::kMostCandidates);                                           \
-  static_assert(dev::norm_rope_team_bytes(geometry::kThreads / geometry::kLanes) + dev::kNearBytes <=  \
+static_assert(kMaxHeadDim == dev::kTeamHeadDim && kMaxHeadDim == dev::kTurnedHead);
+#define PLOW_GPU_ISA(Name, geometry)                                                                  \
+  static_assert(dev::attention_team_bytes(geometry::kLanes, geometry::kThreads / geometry::kLanes) +  \
+                    dev::kNearBytes <=                                                                \
+                geometry::kTeamBytes);                                                                \
+  static_assert(dev::sample_team_bytes() + dev::kNearBytes <= geometry::kTeamBytes);                  \
+  static_assert(geometry::kThreads <= dev::kMostCandidates);                                          \
+  static_assert(dev::norm_rope_team_bytes(geometry::kThreads / geometry::kLanes) + dev::kNearBytes <= \
                 geometry::kTeamBytes);
 PLOW_GPU_ISAS(PLOW_GPU_ISA)
 #undef PLOW_GPU_ISA
@@ -55,19 +55,6 @@ const char* misfit(const TensorEntry& t, bool matrix) {
   return "in a known memory";
 }
 
-// The columns of the heads that the operator's body takes one by one, or nothing.
-const uint32_t* head_columns(const Packet& packet) {
-  switch (static_cast<Op>(packet.body)) {
-    case Op::kAttention:
-    case Op::kAttentionPart:
-    case Op::kNormRope:
-    case Op::kNormRopeKvAppend:
-      return &packet.immediate[0];
-    default:
-      return nullptr;
-  }
-}
-
 }  // namespace
 
 bool has_body(Op op) {
@@ -91,19 +78,21 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
     if (const char* expected = misfit(tensors[packet.operand[i]], matrix))
       return fmt::format("{}: operand {} must be {}", name, i, expected);
   }
-  const uint32_t* head = head_columns(packet);
-  const bool narrow = head != nullptr && attends(op) &&
-                      (*head % dev::kLaneColumns != 0 || tensors[packet.operand[1]].dtype == DType::kF32);
-  if (head != nullptr && (*head % 2 != 0 || *head > (narrow ? dev::kTeamNarrowHeadDim : kMaxHeadDim))) {
+  const uint32_t head_dim = packet.immediate[0];
+  const bool narrow = attends(op) &&
+                      (head_dim % dev::kLaneColumns != 0 || tensors[packet.operand[1]].dtype == DType::kF32);
+  if (attends(op) && (head_dim % 2 != 0 || head_dim > (narrow ? dev::kTeamNarrowHeadDim : kMaxHeadDim))) {
     return fmt::format(
         "{}: a head has {} columns; even numbers up to {}, and with a bf16 cache multiples of {} up to {}, "
         "are supported",
-        name, *head, dev::kTeamNarrowHeadDim, dev::kLaneColumns, kMaxHeadDim);
+        name, head_dim, dev::kTeamNarrowHeadDim, dev::kLaneColumns, kMaxHeadDim);
   }
   // Whole units of 16 bytes are read of queries.
   const TensorEntry& first = tensors[packet.operand[0]];
   if (attends(op) && (first.offset % 16 != 0 || first.row_stride % 16 != 0))
     return fmt::format("{}: operand 0 must have rows that begin at multiples of 16 bytes", name);
+  if ((op == Op::kNormRope || op == Op::kNormRopeKvAppend) && head_dim > kMaxHeadDim)
+    return fmt::format("{}: a head has {} columns; up to {} are supported", name, head_dim, kMaxHeadDim);
   return {};
 }
 
