@@ -1,5 +1,6 @@
 #include "console/command_line.h"
 
+#include "console/config_file.h"
 #include "console/interrupt.h"
 #include "console/terminal.h"
 
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <system_error>
 #include <vector>
 
@@ -117,6 +119,10 @@ void finish_options(CLI::App& app) {
 }
 
 int run_command_line(CLI::App& app, int argc, char** argv, const std::function<Result<int>()>& run) {
+  if (const Status config = read_config(app, std::span(argv, static_cast<size_t>(argc))); !config.ok()) {
+    print_error(app.get_name(), config.error().message);
+    return static_cast<int>(config.error().error_class);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help and --version

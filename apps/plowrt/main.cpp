@@ -1,8 +1,11 @@
 // plowrt: bundle -> answers. Only the command line is here.
 #include "abi/header.h"
 #include "console/command_line.h"
+#include "console/completion.h"
+#include "console/config_file.h"
 #include "isa/x86_64/interpreter.h"
 #include "plowrt/bench_command.h"
+#include "plowrt/bench_serve.h"
 #include "plowrt/chat_command.h"
 #include "plowrt/doctor.h"
 #include "plowrt/inspect_commands.h"
@@ -34,19 +37,21 @@ struct Arguments {
   BenchOptions bench;
   ServeOptions serve;
   PsOptions ps;
+  ServeLoad load;
+  std::string shell;  // completion
   bool json = false;
 };
 
 struct Commands {
-  CLI::App *chat, *run, *serve, *ps, *bench, *decode, *prefill, *plan, *doctor, *disasm;
+  CLI::App *chat, *run, *serve, *ps, *load, *unload, *completion, *bench, *decode, *prefill, *bench_serve,
+      *plan, *doctor, *disasm;
 };
 
 CLI::Option* add_assets(CLI::App* command, Arguments& a) {
   return command->add_option("--assets", a.assets, "The bundle's directory");
 }
 
-void add_engine_options(CLI::App* command, Arguments& a) {
-  add_assets(command, a)->required();
+void add_device_options(CLI::App* command, Arguments& a) {
   command->add_option("--device", a.engine.device, "cpu, cuda:N or hsa:N [what the bundle was compiled for]");
   command
       ->add_option("--threads", a.engine.threads,
@@ -62,6 +67,11 @@ void add_engine_options(CLI::App* command, Arguments& a) {
       "Run a bundle although plow_verify has not accepted it");
   command->add_flag("--verify-weights", a.engine.verify_tape,
                     "Read all weights first and compare their digest");
+}
+
+void add_engine_options(CLI::App* command, Arguments& a) {
+  add_assets(command, a)->required();
+  add_device_options(command, a);
 }
 
 void add_sampling_options(CLI::App* command, Arguments& a) {
@@ -123,8 +133,11 @@ void add_run(CLI::App& app, Arguments& a, Commands& commands) {
 
 void add_serve(CLI::App& app, Arguments& a, Commands& commands) {
   CLI::App* serve = commands.serve = app.add_subcommand("serve", "Answer over HTTP, as OpenAI's API does");
-  add_engine_options(serve, a);
   ServeOptions& o = a.serve;
+  serve->add_option("--assets", o.bundles, "A bundle's directory; again for each further model")
+      ->required()
+      ->delimiter(',');
+  add_device_options(serve, a);
   serve->add_option("--host", o.http.host, "Address to listen on; 0.0.0.0: all of this machine")
       ->capture_default_str();
   serve->add_option("--port", o.http.port, "Port; 0: any that is free")->capture_default_str();
@@ -141,18 +154,42 @@ void add_serve(CLI::App& app, Arguments& a, Commands& commands) {
       ->capture_default_str();
   serve->add_option("--api-key", o.api_key,
                     "Key that requests must have [none]; better given as PLOW_API_KEY");
-  serve->add_option("--served-name", o.served_name, "The model's name in requests [as compiled]");
+  serve->add_option("--served-name", o.served_names,
+                    "The model's name in requests, once for each --assets [as compiled]");
+  serve
+      ->add_option(
+          "--memory", o.memory,
+          "Memory for all models that are loaded at once, as 8GiB; others are loaded in place of those "
+          "used longest ago [nine tenths of what is free]")
+      ->transform(CLI::AsSizeValue(false));
+  serve->add_option("--control", o.control,
+                    "Make a socket here that takes status, load and unload (plowrt ps, load, unload) [none]");
+  serve->add_flag_callback(
+      "--no-prefix-sharing", [&o] { o.share_prefixes = false; },
+      "Compute every prompt anew, also when its beginning is in the cache");
   serve->add_flag("--log-json", o.log_json, "Log a JSON object a line");
   serve->footer(
       "Examples:\n  plowrt serve --assets smollm2.plow\n  plowrt serve --assets smollm2.plow --port 9000 "
-      "--ctx 4096");
+      "--ctx 4096\n"
+      "  plowrt serve --assets smollm2.plow --assets qwen.plow --memory 8GiB --control "
+      "/run/user/1000/plow.sock");
 
   commands.ps = app.add_subcommand("ps", "What a server does");
   commands.ps->add_option("--host", a.ps.host, "The server's address")->capture_default_str();
   commands.ps->add_option("--port", a.ps.port, "The server's port")->capture_default_str();
   commands.ps->add_option("--api-key", a.ps.api_key, "The server's key; better given as PLOW_API_KEY");
+  commands.ps->add_option("--control", a.ps.control, "Ask the server's control socket instead");
   commands.ps->add_flag("--json", a.ps.json, "Print one JSON object");
   commands.ps->footer("Example:\n  plowrt ps --port 9000");
+  commands.load = app.add_subcommand("load", "Bring a server's model into memory");
+  commands.unload =
+      app.add_subcommand("unload", "Take a server's model out of memory when its answers have ended");
+  for (CLI::App* command : {commands.load, commands.unload}) {
+    command->add_option("--model", a.ps.model, "The model, as plowrt ps lists it")->required();
+    command->add_option("--control", a.ps.control, "The server's control socket")->required();
+    command->footer(fmt::format("Example:\n  plowrt {} --model qwen --control /run/user/1000/plow.sock",
+                                command->get_name()));
+  }
 }
 
 void add_bench_options(CLI::App* command, Arguments& a) {
@@ -183,6 +220,32 @@ void add_bench(CLI::App& app, Arguments& a, Commands& commands) {
                             "Make weights on the GPU instead of reading the bundle's");
   commands.prefill = commands.bench->add_subcommand("prefill", "Tokens a second of a prompt");
   add_bench_options(commands.prefill, a);
+  ServeLoad& l = a.load;
+  CLI::App* serve = commands.bench_serve =
+      commands.bench->add_subcommand("serve", "How a server that runs answers many clients");
+  serve->add_option("--host", l.host, "The server's address")->capture_default_str();
+  serve->add_option("--port", l.port, "The server's port")->capture_default_str();
+  serve->add_option("--api-key", l.api_key, "The server's key; better given as PLOW_API_KEY");
+  serve->add_option("--model", l.model, "The model to ask [the server's first]");
+  serve->add_option("--requests", l.requests, "Requests in all")
+      ->check(CLI::Range(1u, 1000000u))
+      ->capture_default_str();
+  serve->add_option("--concurrency", l.concurrency, "Clients, each asking again when it was answered")
+      ->check(CLI::Range(1u, 1024u))
+      ->capture_default_str();
+  serve->add_option("--rate", l.rate, "Requests a second instead, at random times, whatever the server does")
+      ->check(CLI::Range(0.001, 1e6));
+  serve->add_option("--prompt-words", l.prompt_words, "Words of a prompt")
+      ->check(CLI::Range(1u, 1000000u))
+      ->capture_default_str();
+  serve->add_option("--max-tokens", l.max_tokens, "Tokens of an answer")
+      ->check(CLI::Range(1u, kMost))
+      ->capture_default_str();
+  serve->add_option("--seed", l.seed, "Of the prompts and the times")->capture_default_str();
+  serve->add_flag("--json", l.json, "Print one JSON object");
+  serve->footer(
+      "Examples:\n  plowrt bench serve --requests 200 --concurrency 8\n  plowrt bench serve --rate 2.5 "
+      "--json");
   commands.bench->footer(
       "Examples:\n  plowrt bench decode --assets smollm2.plow --ctx 512 --rows 4\n  plowrt bench prefill "
       "--assets smollm2.plow --ctx 1024 --json");
@@ -217,7 +280,6 @@ Status run_model_command(const Commands& commands, Arguments& a) {
     return commands.decode->parsed() ? bench_decode(a.bench) : bench_prefill(a.bench);
   }
   if (commands.serve->parsed()) {
-    a.serve.bundle = a.assets;
     a.serve.engine = a.engine;
     return serve_command(a.serve);
   }
@@ -234,12 +296,25 @@ Status run_model_command(const Commands& commands, Arguments& a) {
   return run_command(a.run);
 }
 
-Result<int> dispatch(const Commands& commands, Arguments& a) {
+Result<int> dispatch(const CLI::App& app, const Commands& commands, Arguments& a) {
+  if (commands.bench_serve->parsed()) {
+    PLOW_TRY_STATUS(bench_serve(a.load));
+    return 0;
+  }
+  if (commands.completion->parsed()) {
+    PLOW_TRY(const std::string script, completion_script(app, a.shell));
+    fmt::print("{}", script);
+    return 0;
+  }
   if (commands.chat->parsed() || commands.run->parsed() || commands.serve->parsed() ||
       commands.bench->parsed()) {
     PLOW_TRY_STATUS(run_model_command(commands, a));
   } else if (commands.ps->parsed()) {
     PLOW_TRY_STATUS(ps_command(a.ps));
+  } else if (commands.load->parsed()) {
+    PLOW_TRY_STATUS(residency_command(a.ps, "load"));
+  } else if (commands.unload->parsed()) {
+    PLOW_TRY_STATUS(residency_command(a.ps, "unload"));
   } else if (commands.plan->parsed()) {
     PLOW_TRY_STATUS(plan_command(a.assets, a.slots, a.context));
   } else if (commands.doctor->parsed()) {
@@ -257,7 +332,9 @@ int run_plowrt(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("plowrt {} (bundle format {})", PLOW_VERSION, kAbiVersion));
   app.require_subcommand(1);
   app.footer(
-      "Every option can be given as an environment variable: PLOW_ASSETS for --assets.\n"
+      "Every option can be given as an environment variable, PLOW_ASSETS for --assets, or in a TOML file "
+      "that\n"
+      "--config names; flags win over variables, and those over the file.\n"
       "Exit codes: 0, 2 usage, 3 input, 4 does not fit, 5 device, 6 verification.\n\n"
       "Examples:\n"
       "  plowrt chat --assets smollm2.plow\n"
@@ -269,8 +346,13 @@ int run_plowrt(int argc, char** argv) {
   add_serve(app, arguments, commands);
   add_bench(app, arguments, commands);
   add_inspect_commands(app, arguments, commands);
+  commands.completion =
+      app.add_subcommand("completion", "A script that completes commands and options in a shell");
+  commands.completion->add_option("shell", arguments.shell, "bash, zsh or fish")->required();
+  commands.completion->footer("Example:\n  source <(plowrt completion bash)");
+  add_config_option(app);
   finish_options(app);
-  return run_command_line(app, argc, argv, [&] { return dispatch(commands, arguments); });
+  return run_command_line(app, argc, argv, [&] { return dispatch(app, commands, arguments); });
 }
 
 }  // namespace

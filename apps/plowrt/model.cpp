@@ -76,18 +76,22 @@ Result<GenerationDefaults> parse_generation_json(std::string_view text) {
   return defaults;
 }
 
-Result<Model> load_model(const fs::path& path, const EngineOptions& options) {
-  PLOW_TRY_STATUS(check_bundle_dir(path));
-  PLOW_TRY(Engine engine, Engine::load(path, options));
+Result<ModelText> load_model_text(const fs::path& path, const BundleFile& bundle) {
   PLOW_TRY(MappedFile table, MappedFile::open(path / "tokenizer.bin"));
   PLOW_TRY(Tokenizer tokenizer, Tokenizer::open(std::move(table)));
   PLOW_TRY(std::string source, load_template_source(path / "chat_template.jinja"));
   PLOW_TRY(auto chat_template, compile_chat_template(path / "chat_template.jinja", source));
   PLOW_TRY(GenerationDefaults defaults, load_generation(path / "generation.json"));
   defaults.sampling.n_ids = tokenizer.vocab_size();
-  std::string name = model_names(engine.bundle(), path).served_name;
-  return Model{std::move(name),          std::move(engine), std::move(tokenizer),
-               std::move(chat_template), std::move(source), std::move(defaults)};
+  return ModelText{model_names(bundle, path).served_name, std::move(tokenizer), std::move(chat_template),
+                   std::move(source), std::move(defaults)};
+}
+
+Result<Model> load_model(const fs::path& path, const EngineOptions& options) {
+  PLOW_TRY_STATUS(check_bundle_dir(path));
+  PLOW_TRY(Engine engine, Engine::load(path, options));
+  PLOW_TRY(ModelText text, load_model_text(path, engine.bundle()));
+  return Model{std::move(text), std::move(engine)};
 }
 
 }  // namespace plow

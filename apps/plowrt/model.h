@@ -23,13 +23,20 @@ struct GenerationDefaults {
   SamplingParams sampling{};  // greedy when the checkpoint does not ask for sampling
 };
 
-struct Model {
+// All of it but the engine: a model can be named, and its prompts be read, while its weights are not in
+// memory.
+struct ModelText {
   std::string name;
-  Engine engine;
   Tokenizer tokenizer;
   std::optional<ChatTemplate> chat_template;
   std::string template_source;  // of it; empty when there is none
   GenerationDefaults defaults;
+};
+// REQUIRES that `bundle` is that of the directory. Errors: what is wrong with one of its files.
+Result<ModelText> load_model_text(const std::filesystem::path& path, const BundleFile& bundle);
+
+struct Model : ModelText {
+  Engine engine;
 };
 
 // Errors: what is wrong with the directory or with one of its files, by class.

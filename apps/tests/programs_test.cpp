@@ -504,5 +504,49 @@ TEST(Chat, AConversationThatIsTooLongIsRefusedAndCanBeReset) {
   EXPECT_TRUE(result.out.ends_with(chat("hello\n").out)) << result.out;
 }
 
+TEST(Programs, AFileIsBelowVariablesAndThoseAreBelowFlags) {
+  const std::string path = (fixture_folder() / "plow.toml").string();
+  const std::string bundle = (fixture_folder() / "tiny.plow").string();
+  const auto plan = [&](const std::string& text, const std::string& flags, const std::string& slots) {
+    write_file(path, text);
+    ProgramRun run = parse_command("plowrt plan --config " + path + " " + flags);
+    if (!slots.empty()) run.environment = {{"PLOW_SLOTS", slots}};
+    return run_program(run);
+  };
+  const std::string file = "slots = 2\nctx = 64\n[plan]\nslots = 1\nassets = \"" + bundle + "\"\n";
+  EXPECT_NE(plan(file, "", "").out.find("tiny: 1 sequence(s) of 64 tokens"), std::string::npos);
+  EXPECT_NE(plan(file, "", "2").out.find("tiny: 2 sequence(s) of 64 tokens"), std::string::npos);
+  EXPECT_NE(plan(file, "--slots 1", "2").out.find("tiny: 1 sequence(s)"), std::string::npos);
+  const ProgramResult unknown = plan("ctx = 64\n[serve]\nprot = 80\n", "", "");
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_NE(unknown.err.find("plow.toml:3: there is no option 'prot' here"), std::string::npos)
+      << unknown.err;
+  const ProgramResult broken = plan("ctx =\n", "", "");
+  EXPECT_EQ(broken.exit_code, 3);
+  EXPECT_NE(broken.err.find("plow.toml:1: "), std::string::npos) << broken.err;
+  EXPECT_EQ(run("plowrt plan --config DIR/not-there.toml").exit_code, 3);
+}
+
+TEST(Programs, BashCompletesCommandsAndOptions) {
+  const auto complete = [](const std::string& words, int at) {
+    ProgramRun bash;
+    bash.arguments = {"/bin/bash", "-c",
+                      fmt::format("source <({} completion bash); COMP_WORDS=({}); COMP_CWORD={}; _plowrt; "
+                                  "echo \"${{COMPREPLY[@]}}\"",
+                                  PLOWRT, words, at)};
+    return run_program(bash).out;
+  };
+  EXPECT_EQ(complete("plowrt be", 1), "bench\n");
+  EXPECT_EQ(complete("plowrt bench decode --ro", 3), "--rows\n");
+  EXPECT_EQ(complete("plowrt --por", 1), "\n");
+  EXPECT_EQ(complete("plowrt serve --por", 2), "--port\n");
+  EXPECT_EQ(run("plowrt completion tcsh").exit_code, 2);
+  EXPECT_NE(run("plowrt completion zsh").out.find("bashcompinit"), std::string::npos);
+  EXPECT_NE(run("plowrt completion fish")
+                .out.find("__fish_seen_subcommand_from bench; and "
+                          "__fish_seen_subcommand_from decode' -l rows -r"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace plow

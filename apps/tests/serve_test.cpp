@@ -179,6 +179,83 @@ TEST(Serve, TheReadyTextNamesUrlModelContextSlotsMemoryAndACurl) {
   EXPECT_EQ(server.get("/").field("Content-Type"), "text/html; charset=utf-8");
 }
 
+TEST(Serve, APromptThatWasThereBeforeComesFromTheCacheWithTheSameAnswer) {
+  ServerProcess server, unshared("--no-prefix-sharing");
+  const std::string text = "The same beginning of many words that fill more than one block of the cache";
+  std::string first;
+  for (const bool again : {false, true}) {
+    const std::string request = chat_body(text, R"(,"temperature":1,"seed":3,"max_tokens":20)");
+    const json::value body = json::parse(server.post("/v1/chat/completions", request).body);
+    const std::string answer(body.at("choices").at(0).at("message").at("content").as_string());
+    const auto cached =
+        body.at("usage").at("prompt_tokens_details").at("cached_tokens").to_number<uint64_t>();
+    EXPECT_EQ(cached > 0, again);
+    if (first.empty()) first = answer;
+    EXPECT_EQ(answer, first);
+    const json::value alone = json::parse(unshared.post("/v1/chat/completions", request).body);
+    EXPECT_EQ(std::string(alone.at("choices").at(0).at("message").at("content").as_string()), first);
+    EXPECT_EQ(alone.at("usage").at("prompt_tokens_details").at("cached_tokens"), 0);
+  }
+}
+
+TEST(Serve, ThreeModelsInAMemoryForTwoTakeTurns) {
+  uint64_t bytes = 0;
+  std::string expected;
+  const std::string rest = R"(,"temperature":0,"max_tokens":12)";
+  {
+    ServerProcess alone;
+    const json::object status = alone.model_status();
+    for (const auto& part : status.at("memory_bytes").as_object())
+      bytes += part.value().to_number<uint64_t>();
+    expected =
+        read_events(alone.post("/v1/chat/completions", chat_body("Hi", rest + R"(,"stream":true)")).body)
+            .text;
+  }
+  const std::string control = (fixture_folder() / "control.sock").string();
+  ServerProcess server(
+      "--assets DIR/tiny.plow --assets DIR/tiny.plow --served-name a --served-name b --served-name c "
+      "--control " +
+      control + " --memory " + std::to_string(2 * bytes + bytes / 2));
+  EXPECT_EQ(json::parse(server.get("/v1/models").body).at("data").as_array().size(), 3u);
+  const auto states = [&] {
+    std::string text;
+    const json::value status = json::parse(server.get("/status").body);
+    for (const json::value& model : status.at("models").as_array())
+      text +=
+          std::string(model.at("name").as_string()) + " " + std::string(model.at("state").as_string()) + "; ";
+    return text;
+  };
+  EXPECT_EQ(states(), "a ready; b ready; c unloaded; ");
+  const auto ask = [&](const std::string& model) {
+    const ClientResponse response = server.post(
+        "/v1/chat/completions", chat_body("Hi", rest + R"(,"stream":true,"model":")" + model + "\""));
+    EXPECT_EQ(response.status, 200) << response.body;
+    EXPECT_EQ(read_events(response.body).text, expected);
+  };
+  ask("b");
+  ask("c");
+  EXPECT_EQ(states(), "a unloaded; b ready; c ready; ");
+  {  // many requests for one that is not there: one load
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 8; ++i) clients.emplace_back([&] { ask("a"); });
+    for (std::thread& client : clients) client.join();
+  }
+  EXPECT_EQ(states(), "a ready; b unloaded; c ready; ");
+  EXPECT_EQ(server.model_status().at("loads"), 2);
+  EXPECT_EQ(server.post("/v1/chat/completions", chat_body("Hi", R"(,"model":"d")")).status, 404);
+  const auto local = [&](const std::string& command) { return run_program(parse_command(command)).out; };
+  EXPECT_EQ(local("plowrt unload --model c --control " + control), "c: unloaded\n");
+  EXPECT_EQ(local("plowrt load --model b --control " + control), "b: ready\n");
+  EXPECT_EQ(states(), "a ready; b ready; c unloaded; ");
+  EXPECT_NE(local("plowrt ps --control " + control).find("unloaded"), std::string::npos);
+  const ProgramResult unknown = run_program(parse_command("plowrt load --model d --control " + control));
+  EXPECT_EQ(unknown.exit_code, 3);
+  EXPECT_NE(unknown.err.find("no such model"), std::string::npos) << unknown.err;
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 0);
+  EXPECT_FALSE(std::filesystem::exists(control));
+}
+
 TEST(Serve, AStreamSaysWhatAWholeAnswerSays) {
   ServerProcess server;
   for (const char* sampling : {R"(,"temperature":0)", R"(,"temperature":1,"seed":5)",
@@ -191,7 +268,8 @@ TEST(Serve, AStreamSaysWhatAWholeAnswerSays) {
         server, chat_body("Hello", rest + R"(,"stream":true,"stream_options":{"include_usage":true})"));
     EXPECT_EQ(streamed.text, std::string(body.at("choices").at(0).at("message").at("content").as_string()));
     EXPECT_EQ(streamed.finish_reason, std::string(body.at("choices").at(0).at("finish_reason").as_string()));
-    EXPECT_EQ(streamed.usage, body.at("usage"));
+    for (const char* count : {"prompt_tokens", "completion_tokens", "total_tokens"})
+      EXPECT_EQ(streamed.usage.at(count), body.at("usage").at(count));
     EXPECT_TRUE(streamed.done);
     EXPECT_EQ(streamed.finishes, 1);
     const json::value count = json::parse(server.post("/tokenize", chat_body("Hello", "")).body).at("count");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace plow {
 namespace {
@@ -15,12 +16,23 @@ uint32_t at_most(uint32_t wanted, uint32_t most) { return wanted == 0 ? most : s
 
 }  // namespace
 
+void add_totals(BatchCounts& to, const BatchCounts& from) {
+  to.steps += from.steps;
+  to.prompt_tokens += from.prompt_tokens;
+  to.answer_tokens += from.answer_tokens;
+  to.preemptions += from.preemptions;
+  to.asked_tokens += from.asked_tokens;
+  to.shared_tokens += from.shared_tokens;
+  to.evictions += from.evictions;
+}
+
 Batcher::Batcher(Engine& engine, const BatchOptions& options)
     : engine_(engine),
       step_rows_(at_most(options.step_rows, engine.max_rows())),
       // All that run can decode in one step: none is left out for want of a row or a sample.
       most_running_(std::min({engine.n_slots(), engine.max_samples(), step_rows_})),
       steps_at_once_(std::clamp(options.steps_at_once, 1u, kMaxSteps)),
+      share_prefixes_(options.share_prefixes && engine.block_tokens() > 0),
       row_numbers_(step_rows_) {
   std::iota(row_numbers_.begin(), row_numbers_.end(), 0u);
 }
@@ -52,10 +64,11 @@ bool Batcher::ranks_before(const Sequence& a, const Sequence& b) {
 }
 
 void Batcher::add(uint64_t id, AnswerRequest request) {
-  Sequence sequence;
+  Sequence sequence(PrefixNames(std::max(1u, engine_.block_tokens()), request.cache_salt));
   sequence.id = id;
   sequence.arrival = arrivals_++;
   sequence.tokens = request.prompt;
+  if (share_prefixes_ && !request.score_prompt) counts_.asked_tokens += request.prompt.size();
   sequence.request = std::move(request);
   sequence.request.sampling.prompt_tokens = static_cast<uint32_t>(sequence.tokens.size());
   sequence.request.sampling.bias = sequence.request.biases.data();
@@ -84,20 +97,71 @@ uint32_t Batcher::unfed(const Sequence& sequence) const {
   return static_cast<uint32_t>(sequence.tokens.size()) - engine_.position(sequence.slot);
 }
 
+// Of what the sequence can take over: all whole blocks but that of its last token, which has to be computed;
+// none when the prompt is scored, which needs its rows.
+std::span<const BlockName> Batcher::names_of(Sequence& sequence) const {
+  if (!share_prefixes_ || sequence.request.score_prompt) return {};
+  return sequence.names.of(std::span<const uint32_t>(sequence.tokens).first(sequence.tokens.size() - 1));
+}
+
 // Whether, in every KV group, the blocks of what runs and of the candidate are there, with one more for each
-// sequence to grow into.
-bool Batcher::cache_holds(const Sequence& candidate) const {
+// sequence to grow into. Shared blocks count once where sequences keep them to their end; those of a window
+// are given back and others taken while the sequence goes on.
+bool Batcher::cache_holds(Sequence& candidate) const {
+  const auto names = names_of(candidate);
   const auto groups = engine_.bundle().kv_groups();
   for (uint32_t g = 0; g < groups.size(); ++g) {
     const auto blocks = [&](const Sequence& sequence) {
       const auto context = static_cast<uint32_t>(sequence.tokens.size()) + 1;
       return uint64_t{blocks_per_sequence(groups[g], context, step_rows_)} + 1;
     };
+    const bool keeps = groups[g].window == 0;
     uint64_t needed = blocks(candidate);
-    for (const Sequence& sequence : running_) needed += blocks(sequence);
+    if (keeps) needed += engine_.n_blocks(g) - engine_.free_blocks(g);
+    if (keeps) needed -= std::min<uint64_t>(needed, engine_.shareable_in_use(g, names));
+    for (const Sequence& sequence : running_) {
+      const uint64_t most = blocks(sequence);
+      needed += keeps ? most - std::min<uint64_t>(most, engine_.held_blocks(g, sequence.slot)) : most;
+    }
     if (needed > engine_.n_blocks(g)) return false;
   }
   return true;
+}
+
+// Takes over what others have computed of what the sequence has still to feed.
+Status Batcher::share(Sequence& sequence) {
+  PLOW_TRY(const uint32_t taken, engine_.share_blocks(sequence.slot, sequence.tokens, names_of(sequence)));
+  if (taken == 0) return {};
+  const uint32_t position = engine_.position(sequence.slot);
+  sequence.named_blocks = position / engine_.block_tokens();
+  const uint32_t fresh = position - std::clamp(sequence.reached, position - taken, position);
+  sequence.reached = std::max(sequence.reached, position);
+  if (sequence.answered > 0) return {};  // its prompt was fed before
+  sequence.cached_tokens += fresh;
+  counts_.shared_tokens += fresh;
+  return {};
+}
+
+// Sequences that came together begin together: the first computes, the others take over.
+void Batcher::share_more() {
+  if (!share_prefixes_) return;
+  for (size_t i = running_.size(); i-- > 0;) {
+    if (unfed(running_[i]) == 1) continue;
+    const Status status = share(running_[i]);
+    if (!status.ok()) fail(i, status.error().message);
+  }
+}
+
+// Lets others take over what was computed.
+void Batcher::name_blocks(Sequence& sequence) {
+  const uint32_t position = engine_.position(sequence.slot);
+  sequence.reached = std::max(sequence.reached, position);
+  if (!share_prefixes_) return;
+  // In a run of several steps the engine may have gone on behind the end of the answer.
+  const size_t known = std::min<size_t>(position, sequence.tokens.size());
+  const auto names = sequence.names.of(std::span<const uint32_t>(sequence.tokens).first(known));
+  engine_.name_blocks(sequence.slot, sequence.named_blocks, names.subspan(sequence.named_blocks));
+  sequence.named_blocks = static_cast<uint32_t>(names.size());
 }
 
 void Batcher::admit() {
@@ -109,6 +173,7 @@ void Batcher::admit() {
     Sequence sequence = std::move(waiting_.front());
     waiting_.erase(waiting_.begin());
     sequence.slot = *slot;
+    sequence.named_blocks = 0;
     const auto at = std::upper_bound(running_.begin(), running_.end(), sequence, ranks_before);
     running_.insert(at, std::move(sequence));
   }
@@ -188,16 +253,14 @@ void Batcher::fail_broken_rules() {
     Sequence& sequence = running_[i];
     if (!sequence.request.rule) continue;
     const Result<const uint32_t*> allowed = sequence.request.rule->allowed();
-    if (allowed.ok()) continue;
-    engine_.close_slot(sequence.slot);
-    end(sequence, EndReason::kFailed, allowed.error().message);
-    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (!allowed.ok()) fail(i, allowed.error().message);
   }
 }
 
 void Batcher::run_step() {
   PLOW_CHECK(!idle(), "a step without sequences");
   admit();
+  share_more();
   fail_broken_rules();
   if (running_.empty()) return;
   const std::vector<Part> parts = compose();
@@ -236,6 +299,8 @@ void Batcher::make_room(const Error& error) {
 
 // Takes a picked token into the answer; whether the answer goes on.
 bool Batcher::accept(Sequence& sequence, const StepToken& token) {
+  if (!std::exchange(sequence.begun, true) && sequence.request.on_begin)
+    sequence.request.on_begin(sequence.cached_tokens);
   if (!std::isfinite(token.logprob)) {
     end(sequence, EndReason::kFailed,
         "The model gives no token a probability: its logits are not numbers, or it rules out all that the "
@@ -285,6 +350,7 @@ void Batcher::digest(const std::vector<Part>& parts, const StepResult& result) {
     ended[part.sequence] = true;
     end(sequence, EndReason::kMaxTokens);
   }
+  for (const Part& part : parts) name_blocks(running_[part.sequence]);
   size_t kept = 0;
   for (size_t i = 0; i < running_.size(); ++i) {
     if (ended[i]) {
@@ -294,7 +360,7 @@ void Batcher::digest(const std::vector<Part>& parts, const StepResult& result) {
       ++kept;
     }
   }
-  running_.resize(kept);
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(kept), running_.end());
 }
 
 // Who was in the step cannot know which of its tokens are lost; who waits is not touched.
@@ -302,11 +368,14 @@ void Batcher::fail_all(const std::vector<Part>& parts, const Error& error) {
   std::vector<bool> failed(running_.size(), false);
   for (const Part& part : parts) failed[part.sequence] = true;
   for (size_t i = running_.size(); i-- > 0;) {
-    if (!failed[i]) continue;
-    engine_.close_slot(running_[i].slot);
-    end(running_[i], EndReason::kFailed, error.message);
-    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (failed[i]) fail(i, error.message);
   }
+}
+
+void Batcher::fail(size_t running, const std::string& message) {
+  engine_.close_slot(running_[running].slot);
+  end(running_[running], EndReason::kFailed, message);
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(running));
 }
 
 void Batcher::end(Sequence& sequence, EndReason reason, const std::string& message) {
@@ -319,6 +388,8 @@ BatchCounts Batcher::counts() const {
   counts.waiting = static_cast<uint32_t>(waiting_.size());
   for (uint32_t g = 0; g < engine_.bundle().kv_groups().size(); ++g) {
     counts.free_blocks += engine_.free_blocks(g);
+    counts.kept_blocks += engine_.pool(g).n_kept();
+    counts.evictions += engine_.pool(g).evictions();
     counts.blocks += engine_.n_blocks(g);
   }
   return counts;

@@ -3,11 +3,16 @@
 // noticing. Which tokens a sequence gets does not depend on its neighbours: rows are independent and draws
 // are keyed by seed and position.
 //
+// Sequences that begin alike share the whole blocks of their beginning: what one has computed, another takes
+// over, also when the first has ended and its blocks were not needed since. Rows have the same bits however
+// they came into the cache, so no answer depends on what was shared.
+//
 // When the cache runs out, the sequence that ranks last gives up its slot and waits; what it was told so far
 // is kept, and fed again as if it were prompt when there is room.
 #pragma once
 
 #include "runtime/engine.h"
+#include "runtime/prefix_names.h"
 
 #include <cstdint>
 #include <functional>
@@ -59,17 +64,21 @@ struct AnswerRequest {
   bool score_prompt = false;                    // tell the tokens of the prompt from the second on
   std::vector<uint32_t> stop_ids;
   int32_t priority = 0;              // the higher goes first; equal ones in order of arrival
+  std::string cache_salt;            // only requests of the same salt share what they begin with
   std::shared_ptr<AnswerRule> rule;  // of this answer alone; null: any tokens
   // Called between steps, on the thread that runs them; they must not block and not call the batcher.
+  // Once, before the first token: how many of the prompt's were in the cache and not computed.
+  std::function<void(uint32_t cached_tokens)> on_begin;
   std::function<void(const AnswerToken& token)> on_token;
   std::function<void(const AnswerToken& token)> on_prompt_token;  // of score_prompt, all before on_token
-  std::function<void(const AnswerEnd& end)> on_end;  // once, last
+  std::function<void(const AnswerEnd& end)> on_end;               // once, last
 };
 
 struct BatchOptions {
   uint32_t step_rows = 0;      // rows of a step at most; 0: as many as the bundle's largest program takes
   uint32_t steps_at_once = 1;  // decode steps that run without the host when one sequence runs alone; n
                                // sequences run that many divided by n
+  bool share_prefixes = true;
 };
 
 struct BatchCounts {
@@ -78,8 +87,15 @@ struct BatchCounts {
   uint64_t prompt_tokens = 0;  // fed, what was fed again after a preemption included
   uint64_t answer_tokens = 0;
   uint64_t preemptions = 0;
+  uint64_t asked_tokens = 0;             // of prompts that were looked for in the cache
+  uint64_t shared_tokens = 0;            // and found
+  uint64_t evictions = 0;                // blocks that lost their name for want of room
+  uint64_t kept_blocks = 0;              // of the free ones, those that can still be taken over
   uint64_t free_blocks = 0, blocks = 0;  // of the cache, over all KV groups
 };
+
+// Adds what only counts up, and leaves what is of the moment.
+void add_totals(BatchCounts& to, const BatchCounts& from);
 
 class Batcher {
  public:
@@ -105,13 +121,19 @@ class Batcher {
 
  private:
   struct Sequence {
+    explicit Sequence(PrefixNames its_names) : names(std::move(its_names)) {}
     uint64_t id = 0;
     uint64_t arrival = 0;
     AnswerRequest request;
     std::vector<uint32_t> tokens;  // prompt and answer; the cache holds a prefix of it
     uint32_t answered = 0;
     uint32_t scored = 1;  // tokens of the prompt that were told or, as the first, have no score
-    uint32_t slot = 0;  // of a running one
+    uint32_t slot = 0;    // of a running one
+    PrefixNames names;
+    uint32_t named_blocks = 0;   // of the slot
+    uint32_t reached = 0;        // tokens that were in the cache at some time, in this slot or another
+    uint32_t cached_tokens = 0;  // as of on_begin
+    bool begun = false;          // on_begin was called
   };
   struct Part {       // of a step
     size_t sequence;  // index into running_
@@ -123,7 +145,11 @@ class Batcher {
 
   static bool ranks_before(const Sequence& a, const Sequence& b);
   uint32_t unfed(const Sequence& sequence) const;
-  bool cache_holds(const Sequence& candidate) const;
+  std::span<const BlockName> names_of(Sequence& sequence) const;
+  bool cache_holds(Sequence& candidate) const;
+  Status share(Sequence& sequence);
+  void share_more();
+  void name_blocks(Sequence& sequence);
   void admit();
   void fail_broken_rules();
   Part part_of(size_t sequence, uint32_t most_rows, uint32_t most_samples) const;
@@ -134,14 +160,16 @@ class Batcher {
   void digest(const std::vector<Part>& parts, const StepResult& result);
   bool accept(Sequence& sequence, const StepToken& token);
   void end(Sequence& sequence, EndReason reason, const std::string& message = {});
+  void fail(size_t running, const std::string& message);
   void fail_all(const std::vector<Part>& parts, const Error& error);
 
   Engine& engine_;
   uint32_t step_rows_;
   uint32_t most_running_;
   uint32_t steps_at_once_;
-  std::vector<Sequence> running_;  // in rank order
-  std::vector<Sequence> waiting_;  // in rank order
+  bool share_prefixes_;
+  std::vector<Sequence> running_;      // in rank order
+  std::vector<Sequence> waiting_;      // in rank order
   std::vector<uint32_t> row_numbers_;  // 0, 1, ...: what sampled rows are slices of
   uint64_t arrivals_ = 0;
   BatchCounts counts_;

@@ -113,7 +113,7 @@ TEST_F(BatcherTest, EachOfManyGetsTheAnswerThatItGetsAlone) {
   const auto requests = mixed_requests(20);
   const auto expected = alone(requests);
   for (const BatchOptions& options :
-       {BatchOptions{}, BatchOptions{1, 1}, BatchOptions{7, 1}, BatchOptions{18, 16}}) {
+       {BatchOptions{}, BatchOptions{1, 1, true}, BatchOptions{7, 1, true}, BatchOptions{18, 16, true}}) {
     answers_.clear();
     Engine engine = make();
     Batcher batcher(engine, options);
@@ -294,7 +294,7 @@ TEST_F(BatcherTest, AnAnswerEndsAtItsStopTokenAndAtTheContext) {
   request.prompt.assign(100, 3);
   request.max_tokens = 1000;
   Engine engine = make();
-  Batcher batcher(engine, {0, 64});
+  Batcher batcher(engine, {0, 64, true});
   add(batcher, 0, request);
   run(batcher);
   EXPECT_EQ(answers_[0].end.reason, EndReason::kContext);
@@ -335,7 +335,7 @@ TEST_F(BatcherTest, ARuleMasksEveryTokenOfItsAnswerAndNoOther) {
   EngineOptions options;
   options.cache_positions = 150;  // so little that some are preempted
   Engine engine = make(options);
-  Batcher batcher(engine, {0, 8});
+  Batcher batcher(engine, {0, 8, true});
   for (size_t i = 0; i < 5; ++i) add(batcher, i, requests[i]);
   for (size_t i = 0; i < 3; ++i) {
     AnswerRequest ruled = requests[i];

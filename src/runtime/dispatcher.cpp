@@ -26,7 +26,8 @@ void Dispatcher::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::variant<std::vector<uint64_t>, Refused> Dispatcher::ask(std::vector<AnswerRequest> requests) {
+std::variant<std::vector<uint64_t>, Refused> Dispatcher::ask(std::vector<AnswerRequest> requests,
+                                                             uint64_t first_id) {
   for (const AnswerRequest& request : requests) {
     if (const Status status = batcher_.check(request); !status.ok())
       return Refused{Refusal::kInvalid, status.error().message};
@@ -51,7 +52,7 @@ std::variant<std::vector<uint64_t>, Refused> Dispatcher::ask(std::vector<AnswerR
                                  status_.counts.running, waiting)};
     }
     for (AnswerRequest& request : requests) {
-      ids.push_back(next_id_++);
+      ids.push_back(first_id + ids.size());
       mail_.asked.push_back({ids.back(), std::move(request)});
     }
     idle_ = false;

@@ -31,6 +31,7 @@ enum class Refusal : uint8_t {
 struct Refused {
   Refusal why;
   std::string message;
+  uint32_t wait_seconds = 0;  // until it is worth trying again; 0: not known here
 };
 
 struct DispatchStatus {
@@ -50,9 +51,9 @@ class Dispatcher {
 
   const Engine& engine() const { return engine_; }  // for what never changes: vocab(), context(), ...
 
-  // The ids of the accepted answers, whose callbacks run on the dispatcher's thread. Either all are accepted
-  // or none.
-  std::variant<std::vector<uint64_t>, Refused> ask(std::vector<AnswerRequest> requests);
+  // The ids of the accepted answers, first_id and those after it, whose callbacks run on the dispatcher's
+  // thread. Either all are accepted or none. REQUIRES ids that no answer has had.
+  std::variant<std::vector<uint64_t>, Refused> ask(std::vector<AnswerRequest> requests, uint64_t first_id);
   // Takes effect before the next step; nothing happens when the answer ended before.
   void cancel(uint64_t id);
 
@@ -90,7 +91,6 @@ class Dispatcher {
   Mail mail_;
   DispatchStatus status_;
   bool idle_ = true;
-  uint64_t next_id_ = 1;
   std::thread thread_;  // last: it uses all of the above
 };
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 
 namespace plow {
@@ -29,6 +30,10 @@ class DispatcherTest : public testing::Test {
     request.max_tokens = max_tokens;
     return request;
   }
+  static uint64_t new_ids(uint64_t n) {
+    static std::atomic<uint64_t> next{1};
+    return next.fetch_add(n);
+  }
   // Asks, and promises the answer.
   static std::pair<std::variant<std::vector<uint64_t>, Refused>, std::future<Answer>> ask(
       Dispatcher& dispatcher, AnswerRequest request) {
@@ -40,7 +45,7 @@ class DispatcherTest : public testing::Test {
       promise->set_value(*answer);
     };
     auto future = promise->get_future();
-    return {dispatcher.ask({std::move(request)}), std::move(future)};
+    return {dispatcher.ask({std::move(request)}, new_ids(1)), std::move(future)};
   }
 
   const TinyModel model_;
@@ -127,7 +132,7 @@ TEST_F(DispatcherTest, TheCacheIsCountedBeforeTheFirstStep) {
 TEST_F(DispatcherTest, AnInvalidRequestIsRefusedBeforeItIsQueued) {
   Dispatcher dispatcher(engine(), {});
   AnswerRequest empty;
-  const auto refused = dispatcher.ask({std::move(empty)});
+  const auto refused = dispatcher.ask({std::move(empty)}, 1);
   ASSERT_TRUE(std::holds_alternative<Refused>(refused));
   EXPECT_EQ(std::get<Refused>(refused).why, Refusal::kInvalid);
 }
@@ -139,7 +144,7 @@ TEST_F(DispatcherTest, SeveralAreAcceptedTogetherOrNotAtAll) {
   const auto ask_for = [&](size_t n) {
     std::vector<AnswerRequest> requests(n);
     for (AnswerRequest& one : requests) one = request(1, 140);
-    return dispatcher.ask(std::move(requests));
+    return dispatcher.ask(std::move(requests), new_ids(n));
   };
   ASSERT_EQ(std::get<std::vector<uint64_t>>(ask_for(4)).size(), 4u);
   const auto full = ask_for(2);

@@ -284,7 +284,7 @@ Engine::~Engine() = default;
 Result<uint32_t> Engine::open_slot() {
   for (uint32_t i = 0; i < state_->slots.size(); ++i) {
     if (state_->slots[i].open) continue;
-    state_->slots[i] = {true, 0};
+    state_->slots[i] = {true, 0, 0};
     return i;
   }
   return does_not_fit(fmt::format("All {} slots are taken. Close a sequence first.", state_->slots.size()));
@@ -308,6 +308,10 @@ Status Engine::rewind(uint32_t slot, uint32_t position) {
     return usage_error(fmt::format("Slot {} has {} tokens; it cannot go back to {}.", slot,
                                    state_->slots[slot].position, position));
   }
+  if (position < state_->slots[slot].named) {
+    return usage_error(fmt::format("Slot {} cannot go back to position {}: its first {} tokens are shared.",
+                                   slot, position, state_->slots[slot].named));
+  }
   if (!state_->cache->holds_window_of(slot, position)) {
     return usage_error(fmt::format(
         "Slot {} cannot go back to position {}: the cache no longer holds what a row there reads. Submit the "
@@ -316,6 +320,43 @@ Status Engine::rewind(uint32_t slot, uint32_t position) {
   }
   state_->slots[slot].position = position;
   return {};
+}
+
+uint32_t Engine::block_tokens() const {
+  const auto groups = state_->bundle.kv_groups();
+  return groups.empty() ? 0 : groups[0].block_tokens;  // load.cpp takes no bundle where they differ
+}
+
+Result<uint32_t> Engine::share_blocks(uint32_t slot, std::span<const uint32_t> tokens,
+                                      std::span<const BlockName> names) {
+  const uint32_t position = this->position(slot), block = block_tokens();
+  if (block == 0 || position % block != 0) return 0u;
+  const uint32_t n = state_->cache->shareable(position / block, names);
+  if (n == 0) return 0u;
+  const auto taken = tokens.subspan(position, n * block - position);
+  uint32_t* history = state_->arrays.history.data() + size_t{slot} * state_->context + position;
+  std::copy(taken.begin(), taken.end(), history);
+  PLOW_TRY_STATUS(state_->device->write_history(slot, position, taken));
+  state_->cache->share(slot, position / block, names.first(n));
+  state_->slots[slot].position = state_->slots[slot].named = n * block;
+  return static_cast<uint32_t>(taken.size());
+}
+
+uint32_t Engine::shareable_in_use(uint32_t kv_group, std::span<const BlockName> names) const {
+  const BlockPool& blocks = pool(kv_group);
+  const auto shared = names.first(state_->cache->shareable(0, names));
+  return static_cast<uint32_t>(std::ranges::count_if(shared, [&](const BlockName& name) {
+    const auto block = blocks.find(name);
+    return block && blocks.in_use(*block);
+  }));
+}
+
+void Engine::name_blocks(uint32_t slot, uint32_t first, std::span<const BlockName> names) {
+  const uint32_t end = (first + static_cast<uint32_t>(names.size())) * block_tokens();
+  PLOW_CHECK(end <= position(slot), "blocks up to {} of slot {} are named, which ends at {}", end, slot,
+             position(slot));
+  state_->cache->name(slot, first, names);
+  state_->slots[slot].named = std::max(state_->slots[slot].named, end);
 }
 
 Result<StepResult> Engine::step(std::span<const StepRequest> requests, const StepOptions& options) {
@@ -335,7 +376,11 @@ uint32_t Engine::context() const { return state_->context; }
 uint32_t Engine::vocab() const { return state_->bundle.header().vocab; }
 uint32_t Engine::max_rows() const { return state_->max_rows; }
 uint32_t Engine::max_samples() const { return state_->max_samples; }
-uint32_t Engine::free_blocks(uint32_t kv_group) const { return state_->cache->pool(kv_group).n_free(); }
-uint32_t Engine::n_blocks(uint32_t kv_group) const { return state_->cache->pool(kv_group).n_blocks(); }
+const BlockPool& Engine::pool(uint32_t kv_group) const { return state_->cache->pool(kv_group); }
+uint32_t Engine::held_blocks(uint32_t kv_group, uint32_t slot) const {
+  return state_->cache->held(kv_group, slot);
+}
+uint32_t Engine::free_blocks(uint32_t kv_group) const { return pool(kv_group).n_free(); }
+uint32_t Engine::n_blocks(uint32_t kv_group) const { return pool(kv_group).n_blocks(); }
 
 }  // namespace plow

@@ -11,6 +11,7 @@
 #include "bundle/bundle.h"
 #include "interp/context.h"
 #include "isa/x86_64/interpreter.h"
+#include "runtime/block_pool.h"
 #include "runtime/gpu_driver.h"
 
 #include <chrono>
@@ -107,8 +108,22 @@ class Engine {
 
   uint32_t position(uint32_t slot) const;  // tokens of the sequence so far. REQUIRES an open slot
   // Forgets the tokens from `position` on. Errors (kUsage): the slot is not open, the position is after its
-  // end, or what a row there would read has left a window.
+  // end or before that of named blocks, or what a row there would read has left a window.
   Status rewind(uint32_t slot, uint32_t position);
+
+  // Sharing what sequences begin with. names[i] stands for the tokens of blocks 0 .. i of a sequence, each of
+  // block_tokens() (prefix_names.h); 0 when the bundle's caches cannot be shared.
+  uint32_t block_tokens() const;
+  // Takes over blocks that others named, from the slot's position on, which must be where a block begins;
+  // else none. `tokens` are the sequence's, as many as the names stand for. The number of tokens that need not
+  // be submitted any more. Errors (kDevice). REQUIRES an open slot.
+  Result<uint32_t> share_blocks(uint32_t slot, std::span<const uint32_t> tokens,
+                                std::span<const BlockName> names);
+  // Of the blocks that an empty slot could take over, those that sequences use now: they need no further room.
+  uint32_t shareable_in_use(uint32_t kv_group, std::span<const BlockName> names) const;
+  // Names the slot's whole blocks, from the block `first` on. The slot cannot be rewound to before their end.
+  // REQUIRES an open slot whose position is not before it.
+  void name_blocks(uint32_t slot, uint32_t first, std::span<const BlockName> names);
 
   // Runs a step. On an error nothing has changed but that blocks may have been given back that no later row
   // reads. Errors (kUsage): a request that the rules above forbid; (kDoesNotFit) more rows or samples than
@@ -128,6 +143,8 @@ class Engine {
   uint32_t vocab() const;
   uint32_t max_rows() const;  // of a step, in the largest program
   uint32_t max_samples() const;
+  const BlockPool& pool(uint32_t kv_group) const;
+  uint32_t held_blocks(uint32_t kv_group, uint32_t slot) const;
   uint32_t free_blocks(uint32_t kv_group) const;
   uint32_t n_blocks(uint32_t kv_group) const;
 

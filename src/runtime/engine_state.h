@@ -25,6 +25,7 @@ struct StepArrays {
 struct SlotState {
   bool open = false;
   uint32_t position = 0;  // tokens so far
+  uint32_t named = 0;     // of these, in blocks that have names: they must not change
 };
 
 struct Engine::State {

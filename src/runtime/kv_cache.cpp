@@ -69,13 +69,65 @@ Status KvCache::reserve(std::span<const KvRun> runs) {
 void KvCache::release(uint32_t slot) {
   for (Group& group : groups_) {
     uint32_t* table = row(group, slot);
-    for (uint32_t i = 0; i < table_width_; ++i) {
+    // The last first: a block is of no use to others without those before it, so it goes before them.
+    for (uint32_t i = table_width_; i-- > 0;) {
       if (table[i] == kNoBlock) continue;
       group.pool.give(table[i]);
       table[i] = kNoBlock;
     }
     group.first[slot] = 0;
   }
+}
+
+uint32_t KvCache::shareable(uint32_t first, std::span<const BlockName> names) const {
+  auto most = groups_.empty() ? 0 : static_cast<uint32_t>(names.size());
+  // Groups that keep everything bound the others, whose blocks may have gaps.
+  for (const Group& group : groups_) {
+    if (group.shape.window != 0) continue;
+    uint32_t n = first;
+    while (n < most && group.pool.find(names[n])) ++n;
+    most = n;
+  }
+  std::vector<bool> fits(most + 1, true);  // by number of blocks
+  for (const Group& group : groups_) {
+    if (group.shape.window == 0) continue;
+    uint32_t run = first;  // the first block of those that are held without a gap up to this one
+    for (uint32_t n = first + 1; n <= most; ++n) {
+      if (!group.pool.find(names[n - 1])) run = n;
+      const uint32_t block = group.shape.block_tokens;
+      if (run > std::max(first, window_begin(group.shape, n * block) / block)) fits[n] = false;
+    }
+  }
+  while (most > first && !fits[most]) --most;
+  return most > first ? most : 0;
+}
+
+void KvCache::share(uint32_t slot, uint32_t first, std::span<const BlockName> names) {
+  const auto end = static_cast<uint32_t>(names.size());
+  for (Group& group : groups_) {
+    const uint32_t block = group.shape.block_tokens;
+    uint32_t* table = row(group, slot);
+    for (uint32_t i = std::max(first, window_begin(group.shape, end * block) / block); i < end; ++i) {
+      table[i] = *group.pool.find(names[i]);
+      group.pool.hold(table[i]);
+    }
+    leave_window(group, {slot, end * block, 1});
+  }
+}
+
+void KvCache::name(uint32_t slot, uint32_t first, std::span<const BlockName> names) {
+  for (Group& group : groups_) {
+    const uint32_t* table = row(group, slot);
+    for (uint32_t i = 0; i < names.size(); ++i) {
+      if (table[first + i] != kNoBlock) group.pool.name(table[first + i], names[i]);
+    }
+  }
+}
+
+uint32_t KvCache::held(uint32_t group, uint32_t slot) const {
+  const uint32_t* table = groups_[group].table.data() + size_t{slot} * table_width_;
+  return static_cast<uint32_t>(
+      std::count_if(table, table + table_width_, [](uint32_t b) { return b != kNoBlock; }));
 }
 
 bool KvCache::holds_window_of(uint32_t slot, uint32_t position) const {

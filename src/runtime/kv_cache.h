@@ -3,6 +3,10 @@
 //
 // A sequence of a slot has blocks for the positions that its future rows may read or write. In a group with a
 // window, blocks whose positions have all left the window are given back as the sequence grows.
+//
+// Sequences that begin alike share the blocks of their beginning, whole ones only: nobody writes to those any
+// more. A beginning of n blocks can be taken over when every group still has all of its blocks that a row
+// behind it reads: all n, or those in the window.
 #pragma once
 
 #include "abi/header.h"
@@ -41,6 +45,18 @@ class KvCache {
   // Whether a row at `position` would find all earlier positions that it reads: what a window has let go does
   // not come back.
   bool holds_window_of(uint32_t slot, uint32_t position) const;
+
+  // How many blocks of a sequence that begins with what `names` stand for can be taken over, in all groups,
+  // when those before `first` are there already. 0, or more than `first`. REQUIRES that all groups have
+  // blocks of the same number of positions.
+  uint32_t shareable(uint32_t first, std::span<const BlockName> names) const;
+  // Takes them over, from the block `first` on, which is where the slot's sequence ends.
+  void share(uint32_t slot, uint32_t first, std::span<const BlockName> names);
+  // Names the slot's blocks from `first` on; those that left a window are passed over. REQUIRES that they are
+  // whole.
+  void name(uint32_t slot, uint32_t first, std::span<const BlockName> names);
+
+  uint32_t held(uint32_t group, uint32_t slot) const;  // blocks that the slot has
 
   uint32_t n_groups() const { return static_cast<uint32_t>(groups_.size()); }
   const BlockPool& pool(uint32_t group) const { return groups_[group].pool; }

@@ -361,6 +361,11 @@ Result<std::vector<std::vector<PacketTimes>>> ResidentDevice::read_times(uint32_
   return times;
 }
 
+Status ResidentDevice::write_history(uint32_t slot, uint32_t position, std::span<const uint32_t> tokens) {
+  uint32_t* at = device_step_.history + size_t{slot} * resident_.device.history_stride + position;
+  return driver_->upload(reinterpret_cast<unsigned char*>(at), tokens.data(), tokens.size_bytes());
+}
+
 Status ResidentDevice::read_arena(uint64_t offset, std::span<std::byte> to) {
   return driver_->download(to.data(), resident_.device.arena + offset, to.size());
 }

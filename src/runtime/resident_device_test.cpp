@@ -6,6 +6,7 @@
 #include "ops/sample/sample.h"
 #include "packet/testing/seeded_toy.h"
 #include "runtime/engine.h"
+#include "runtime/model_pool.h"
 #include "runtime/testing/emulated_driver.h"
 
 #include <gtest/gtest.h>
@@ -187,6 +188,54 @@ TYPED_TEST(ResidentDeviceOn, ARowsBitsDoNotDependOnWhatSharesTheStep) {
   }
   EXPECT_EQ(seen[0], seen[1]);
   EXPECT_EQ(seen[0], seen[2]);
+}
+
+// Penalties read tokens that no step submitted.
+TEST(ResidentDevice, TokensThatAreTakenOverAreInTheHistory) {
+  SeededToyOptions options;
+  options.max_context = 80;
+  const SeededToy toy = gpu_toy(options);
+  Engine engine = engine_of<WavesOf32>(toy);
+  const uint32_t block = engine.block_tokens();
+  const auto tokens = some_tokens(block + 1, options.shape.vocab, 3);
+  SamplingParams sampling = greedy_sampling();
+  sampling.repetition_penalty = 3;
+  sampling.frequency_penalty = 1;
+  sampling.prompt_tokens = 2;
+  PrefixNames names(block, "");
+  std::vector<StepToken> picked;
+  for (const bool shared : {false, true}) {
+    const uint32_t slot = engine.open_slot().value();
+    const auto whole = names.of(tokens);
+    if (shared) {
+      ASSERT_EQ(engine.share_blocks(slot, tokens, whole).value(), block);
+    }
+    for (uint32_t at = engine.position(slot); at < block; at += 8) {
+      const StepRequest prompt{slot, std::span(tokens).subspan(at, 8), {}, {}};
+      ASSERT_TRUE(engine.step(std::span(&prompt, 1)).ok());
+    }
+    engine.name_blocks(slot, shared ? 1 : 0, whole.subspan(shared ? 1 : 0));
+    const uint32_t row = 0;
+    const StepRequest last{slot, std::span(tokens).last(1), std::span(&row, 1), sampling};
+    const auto result = engine.step(std::span(&last, 1));
+    ASSERT_TRUE(result.ok()) << result.error().message;
+    picked.push_back(result->tokens[0]);
+    if (shared) engine.close_slot(slot);  // the first one stays: another slot takes over from it
+  }
+  EXPECT_EQ(picked[0].token, picked[1].token);
+  EXPECT_EQ(picked[0].logprob, picked[1].logprob);
+}
+
+TEST(ResidentDevice, WhatIsPlannedIsWhatIsAllocated) {
+  for (const ToyShape& shape : {ToyShape{1, 1040, 2, 2, 256, 24, 67, 70}, ToyShape{2, 512, 4, 2, 64, 1024, 500, 0}}) {
+    SeededToyOptions options;
+    options.shape = shape;
+    const SeededToy toy = gpu_toy(options);
+    uint64_t allocated = 0;
+    const Engine engine = engine_of<WavesOf32>(toy, {.device_bytes = &allocated});
+    const auto planned = static_cast<double>(planned_bytes(engine.bundle(), 0, 0));
+    EXPECT_NEAR(planned, static_cast<double>(allocated), 0.01 * static_cast<double>(allocated));
+  }
 }
 
 // Every mode of sampling, against the reference in double on the very logits.

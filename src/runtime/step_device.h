@@ -39,6 +39,12 @@ class StepDevice {
   // (kDevice): the device itself is lost.
   virtual Result<std::optional<Fault>> run(StepDescriptor& step) = 0;
 
+  // Tokens of a slot that no step submits, since their cache is there already; for what reads histories.
+  // A device that reads the caller's array has nothing to do.
+  virtual Status write_history(uint32_t /*slot*/, uint32_t /*position*/, std::span<const uint32_t> /*tokens*/) {
+    return {};
+  }
+
   // Bytes of the activations, as the last step left them.
   virtual Status read_arena(uint64_t offset, std::span<std::byte> to) = 0;
 

@@ -70,9 +70,12 @@ std::vector<AnswerRequest> Answer::requests(uint64_t seed) {
     request.score_prompt = spec_.score_prompt;
     request.stop_ids = spec_.stop_ids;
     request.priority = spec_.priority;
+    request.cache_salt = spec_.cache_salt;
     if (spec_.structure)
       request.rule =
           std::make_shared<StructureRule>(spec_.structure, *env_.trie, env_.model.vocab, spec_.stop_ids);
+    if (i % spec_.n == 0)  // a prompt counts once, as in prompt_tokens
+      request.on_begin = [self = shared_from_this()](uint32_t cached) { self->cached_tokens_ += cached; };
     const auto deliver = [self = shared_from_this(), i](Event::Kind kind, const AnswerToken& token,
                                                         const AnswerEnd& end) {
       self->deliver({i,
@@ -131,7 +134,8 @@ void Answer::refuse(const Refused& refused) {
     error.status = 503;
     error.type = "unavailable_error";
     error.code = refused.why == Refusal::kQueueFull ? "queue_full" : "shutting_down";
-    error.retry_after = env_.queue.seconds(env_.source.status().counts.waiting);
+    error.retry_after =
+        std::max(refused.wait_seconds, env_.queue.seconds(env_.source.status().counts.waiting));
   }
   env_.metrics.count_refusal(refused.why);
   exchange_->respond(error_response(error, origin_.record.id, origin_.route));
@@ -304,7 +308,8 @@ void Answer::send_part(Choice& choice) {
 Usage Answer::usage() const {
   return {
       origin_.record.prompt_tokens, origin_.record.answer_tokens,
-      spec_.thinks || spec_.channels != ToolDialect::kNone ? std::optional(reasoning_tokens_) : std::nullopt};
+      spec_.thinks || spec_.channels != ToolDialect::kNone ? std::optional(reasoning_tokens_) : std::nullopt,
+      cached_tokens_};
 }
 
 void Answer::finish() {

@@ -16,6 +16,7 @@
 #include "serve/served_model.h"
 #include "serve/stop_matcher.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -114,6 +115,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   std::vector<Choice> choices_;
   size_t open_choices_ = 0;
   uint64_t reasoning_tokens_ = 0;
+  std::atomic<uint64_t> cached_tokens_{0};  // of the prompts'
   std::deque<Event> backlog_;  // taken from the mail, not yet worked on
   bool over_ = false;
 

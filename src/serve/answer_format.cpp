@@ -25,8 +25,10 @@ void append_array(std::string& out, const Items& items, Append append) {
 
 void append_usage(std::string& out, const Usage& usage) {
   fmt::format_to(std::back_inserter(out),
-                 "\"usage\":{{\"prompt_tokens\":{},\"completion_tokens\":{},\"total_tokens\":{}",
-                 usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens);
+                 "\"usage\":{{\"prompt_tokens\":{},\"completion_tokens\":{},\"total_tokens\":{},"
+                 "\"prompt_tokens_details\":{{\"cached_tokens\":{}}}",
+                 usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens,
+                 usage.cached_tokens);
   if (usage.reasoning_tokens) {
     fmt::format_to(std::back_inserter(out), ",\"completion_tokens_details\":{{\"reasoning_tokens\":{}}}",
                    *usage.reasoning_tokens);

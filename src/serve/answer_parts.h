@@ -19,6 +19,7 @@ struct TokenLogprob {
 struct Usage {
   uint64_t prompt_tokens = 0, completion_tokens = 0;
   std::optional<uint64_t> reasoning_tokens = {};  // of the completion's; of models that think
+  uint64_t cached_tokens = 0;  // of the prompt's: not computed, since they were in the cache
 };
 
 // A call of a tool, or a piece of one.

@@ -64,6 +64,7 @@ std::optional<ApiError> read_common(const FieldTable& table, const json::object&
   out.n = fields.count("n").value_or(1);
   out.skip_special = fields.boolean("skip_special_tokens").value_or(true);
   out.return_token_ids = fields.boolean("return_token_ids").value_or(false);
+  if (const json::value* salt = fields.find("cache_salt")) out.cache_salt = salt->get_string();
   out.priority = -static_cast<int32_t>(fields.number("priority").value_or(0));
   if (auto error = read_sampling(fields, model, out)) return error;
   if (auto error = read_stops(fields, model, out)) return error;

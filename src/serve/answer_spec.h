@@ -30,6 +30,7 @@ struct AnswerSpec {
   std::vector<uint32_t> stop_ids;
   std::vector<std::string> stops;
   int32_t priority = 0;                        // the higher goes first
+  std::string cache_salt;                      // as of AnswerRequest
   std::shared_ptr<const Automaton> structure;  // of every answer; null: free text
   ToolDialect tools = ToolDialect::kNone;      // in which calls are written; kNone: an answer is text
   bool named_tool = false;

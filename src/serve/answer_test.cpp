@@ -87,7 +87,7 @@ TEST_F(AnswerTest, AWholeChatHasOpenAisShape) {
   EXPECT_EQ(whole(), json::parse(R"({"id":"id-1","object":"chat.completion","created":17,"model":"byte-model",
       "system_fingerprint":"fp","choices":[{"index":0,"message":{"role":"assistant","content":"Hel\"lo\n","refusal":null},
       "logprobs":null,"finish_reason":"stop"}],
-      "usage":{"prompt_tokens":3,"completion_tokens":7,"total_tokens":10}})"));
+      "usage":{"prompt_tokens":3,"completion_tokens":7,"total_tokens":10,"prompt_tokens_details":{"cached_tokens":0}}})"));
   EXPECT_EQ(exchange_->response.status, 200);
   ASSERT_EQ(log_.records.size(), 1u);
   EXPECT_EQ(log_.records[0].answer_tokens, 7u);
@@ -124,7 +124,26 @@ TEST_F(AnswerTest, UsageIsAChunkWithoutChoicesAndOnlyWhenAskedFor) {
   ASSERT_EQ(all.size(), 6u);
   for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(all[i].at("usage").is_null());
   EXPECT_EQ(all[4].at("choices"), json::array());
-  EXPECT_EQ(all[4].at("usage"), json::parse(R"({"prompt_tokens":3,"completion_tokens":2,"total_tokens":5})"));
+  EXPECT_EQ(all[4].at("usage"), json::parse(R"({"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,
+      "prompt_tokens_details":{"cached_tokens":0}})"));
+}
+
+TEST_F(AnswerTest, TokensThatWereInTheCacheAreCountedOnceForEachPrompt) {
+  AnswerSpec two = spec(false, false);
+  two.prompts = {{1, 2, 3}, {1, 2, 3, 4}};
+  two.max_tokens = {50, 50};
+  two.n = 2;
+  two.cache_salt = "s";
+  ask(two);
+  ASSERT_EQ(source_.asked.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const AnswerRequest& request = source_.asked[i];
+    EXPECT_EQ(request.cache_salt, "s");
+    if (request.on_begin) request.on_begin(i < 2 ? 2 : 3);
+    source_.say(i, "x");
+    source_.end(i, EndReason::kMaxTokens);
+  }
+  EXPECT_EQ(whole().at("usage").at("prompt_tokens_details").at("cached_tokens"), 5);
 }
 
 TEST_F(AnswerTest, NoDeltaEndsInsideACharacter) {
@@ -342,7 +361,7 @@ TEST_F(AnswerTest, AFailedStepIsAnErrorFrameInAStreamAndA500Otherwise) {
   source_.end(first_, EndReason::kFailed, "worker 1 waited in vain");
   EXPECT_EQ(whole().at("error").at("type"), "server_error");
   EXPECT_EQ(exchange_->response.status, 500);
-  EXPECT_NE(metrics_.text({}, {}).find("plow_answers_total{reason=\"error\"} 2"), std::string::npos);
+  EXPECT_NE(metrics_.text({}).find("plow_answers_total{reason=\"error\"} 2"), std::string::npos);
 }
 
 TEST_F(AnswerTest, WhatTheSourceDoesNotTakeIsAnHttpErrorBeforeAnyEvent) {

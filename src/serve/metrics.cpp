@@ -33,6 +33,20 @@ std::string label(std::string_view value) {
   return out;
 }
 
+BatchCounts sum_of(const std::vector<ModelFacts>& models) {
+  BatchCounts sum;
+  for (const ModelFacts& model : models) {
+    const BatchCounts& c = model.status.counts;
+    sum.running += c.running;
+    sum.waiting += c.waiting;
+    sum.blocks += c.blocks;
+    sum.free_blocks += c.free_blocks;
+    sum.kept_blocks += c.kept_blocks;
+    add_totals(sum, c);
+  }
+  return sum;
+}
+
 constexpr std::array<const char*, kAnswerOutcomes> kOutcomeNames = {"stop", "length", "cancelled", "error"};
 constexpr std::array<const char*, 3> kRefusalNames = {"invalid", "queue_full", "draining"};
 
@@ -64,18 +78,40 @@ void Metrics::count_response(RouteId route, int status) {
   ++responses_[static_cast<size_t>(route)][static_cast<size_t>(at - kStatuses.begin())];
 }
 
-std::string Metrics::text(const DispatchStatus& status, const MetricsFacts& facts) const {
+std::string Metrics::text(const MetricsFacts& facts) const {
   std::string out;
+  const BatchCounts c = sum_of(facts.models);
+  const auto for_each_model = [&](const char* name, const char* type, const char* help, const auto& value) {
+    append_help(out, name, type, help);
+    for (const ModelFacts& model : facts.models) {
+      fmt::format_to(std::back_inserter(out), "{}{{model=\"{}\"}} {}\n", name, label(model.name),
+                     value(model));
+    }
+  };
   append_help(out, "plow_build_info", "gauge", "The program.");
   fmt::format_to(std::back_inserter(out), "plow_build_info{{version=\"{}\"}} 1\n", label(facts.version));
   append_help(out, "plow_model_info", "gauge", "The model.");
-  fmt::format_to(std::back_inserter(out), "plow_model_info{{model=\"{}\",fingerprint=\"{}\"}} 1\n",
-                 label(facts.model), label(facts.fingerprint));
+  for (const ModelFacts& model : facts.models) {
+    fmt::format_to(std::back_inserter(out), "plow_model_info{{model=\"{}\",fingerprint=\"{}\"}} 1\n",
+                   label(model.name), label(model.fingerprint));
+  }
   append_single(out, "plow_start_time_seconds", "gauge", "When the server started, since 1970.",
                 facts.started);
   append_single(out, "plow_ready", "gauge", "1 while requests are taken.", facts.ready ? 1 : 0);
-  append_single(out, "plow_context_tokens", "gauge", "Tokens of prompt and answer.", facts.context);
-  append_single(out, "plow_slots", "gauge", "Answers that can run at once.", facts.slots);
+  for_each_model("plow_context_tokens", "gauge", "Tokens of prompt and answer.",
+                 [](const ModelFacts& m) { return m.context; });
+  for_each_model("plow_slots", "gauge", "Answers that can run at once.",
+                 [](const ModelFacts& m) { return m.slots; });
+  for_each_model("plow_model_loaded", "gauge", "1 while the model is in memory.", [](const ModelFacts& m) {
+    return m.residency.state == ModelState::kReady || m.residency.state == ModelState::kLeaving ? 1 : 0;
+  });
+  for_each_model("plow_model_loads_total", "counter", "How often the model was brought into memory.",
+                 [](const ModelFacts& m) { return m.residency.loads; });
+  for_each_model("plow_model_memory_bytes", "gauge", "What the model takes while it is in memory.",
+                 [](const ModelFacts& m) { return m.residency.bytes; });
+  for_each_model("plow_model_requests_waiting", "gauge",
+                 "Answers that wait for a slot of the model, or for it.",
+                 [](const ModelFacts& m) { return m.status.counts.waiting; });
 
   append_help(out, "plow_http_requests_total", "counter", "Responses by route and status.");
   for (size_t route = 0; route < kRouteIds; ++route) {
@@ -95,7 +131,6 @@ std::string Metrics::text(const DispatchStatus& status, const MetricsFacts& fact
     fmt::format_to(std::back_inserter(out), "plow_shed_total{{reason=\"{}\"}} {}\n", kRefusalNames[i],
                    refusals_[i].load());
 
-  const BatchCounts& c = status.counts;
   append_single(out, "plow_requests_running", "gauge", "Answers that have a slot.", c.running);
   append_single(out, "plow_requests_waiting", "gauge", "Answers that wait for one.", c.waiting);
   append_single(out, "plow_steps_total", "counter", "Steps of the engine.", c.steps);
@@ -104,8 +139,16 @@ std::string Metrics::text(const DispatchStatus& status, const MetricsFacts& fact
   append_single(out, "plow_generation_tokens_total", "counter", "Tokens of answers.", c.answer_tokens);
   append_single(out, "plow_preemptions_total", "counter",
                 "Answers that gave up their slot for want of cache.", c.preemptions);
+  append_single(out, "plow_prefix_cache_queries_total", "counter",
+                "Tokens of prompts that were looked for in the cache.", c.asked_tokens);
+  append_single(out, "plow_prefix_cache_hits_total", "counter",
+                "Those that were found there and not computed.", c.shared_tokens);
+  append_single(out, "plow_prefix_cache_evictions_total", "counter",
+                "Blocks that were kept for sharing and given away for want of cache.", c.evictions);
   append_single(out, "plow_cache_blocks", "gauge", "Blocks of the cache.", c.blocks);
   append_single(out, "plow_cache_blocks_free", "gauge", "Those that are free.", c.free_blocks);
+  append_single(out, "plow_cache_blocks_kept", "gauge", "Free ones whose tokens can still be shared.",
+                c.kept_blocks);
   first_token.append(out, "plow_time_to_first_token_seconds", "From the request to an answer's first token.");
   token_gap.append(out, "plow_inter_token_seconds", "Between two tokens of an answer.");
   request.append(out, "plow_request_seconds", "From the request to the end of its answer.");

@@ -2,7 +2,7 @@
 // series are there from the start, so that a dashboard never sees one appear.
 #pragma once
 
-#include "runtime/dispatcher.h"
+#include "runtime/model_pool.h"
 #include "serve/routes.h"
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace plow {
 
@@ -33,9 +34,16 @@ class Histogram {
 enum class AnswerOutcome : uint8_t { kStop, kLength, kCancelled, kFailed };
 constexpr size_t kAnswerOutcomes = 4;
 
-struct MetricsFacts {  // what metrics need and do not count
-  std::string version, model, fingerprint;
+struct ModelFacts {
+  std::string name, fingerprint;
   uint32_t context = 0, slots = 0;
+  DispatchStatus status;
+  Residency residency;
+};
+
+struct MetricsFacts {  // what metrics need and do not count
+  std::string version;
+  std::vector<ModelFacts> models;
   bool ready = false;
   int64_t started = 0;  // seconds since 1970
 };
@@ -49,7 +57,8 @@ class Metrics {
   Histogram first_token, token_gap, request;  // seconds
   std::atomic<uint64_t> open_requests{0};     // answers under way, those that wait for a slow client included
 
-  std::string text(const DispatchStatus& status, const MetricsFacts& facts) const;
+  // Figures of the engines are sums over the models; those that differ by model have its name as a label.
+  std::string text(const MetricsFacts& facts) const;
 
  private:
   // Statuses that are counted apart; others are counted with the first one of their hundred.

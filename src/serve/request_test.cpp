@@ -124,7 +124,7 @@ TEST_F(RequestTest, FieldsAreReadAsTheyAreMeant) {
                     "frequency_penalty":2,"repetition_penalty":1.5,"seed":18446744073709551615,"stop":"x",
                     "stop_token_ids":[5,4,5],"max_tokens":9,"stream":true,"stream_options":{"include_usage":true},
                     "logprobs":true,"priority":-4,"user":"me","model":"byte-model","skip_special_tokens":false,
-                    "return_token_ids":true)"),
+                    "return_token_ids":true,"cache_salt":"mine")"),
             "ok")
       << error_->message;
   EXPECT_EQ(spec_.n, 3u);
@@ -143,6 +143,7 @@ TEST_F(RequestTest, FieldsAreReadAsTheyAreMeant) {
   EXPECT_TRUE(spec_.stream && spec_.include_usage && spec_.logprobs && spec_.return_token_ids);
   EXPECT_FALSE(spec_.skip_special);
   EXPECT_EQ(spec_.priority, 4);
+  EXPECT_EQ(spec_.cache_salt, "mine");
   EXPECT_TRUE(unknown_.empty());
 }
 

@@ -39,7 +39,7 @@ json::array logprobs_of(const ChoicePart& part) {
 
 json::object usage_object(const Usage& usage) {
   return {{"input_tokens", usage.prompt_tokens},
-          {"input_tokens_details", {{"cached_tokens", 0}}},
+          {"input_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
           {"output_tokens", usage.completion_tokens},
           {"output_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens.value_or(0)}}},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "abi/step.h"
-#include "runtime/dispatcher.h"
+#include "runtime/model_pool.h"
 #include "serve/tool_calls.h"
 #include "text/chat_template/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
@@ -60,28 +60,31 @@ struct Conversation {
 // Text of a message never becomes a control token. Errors: what the template says.
 Result<Conversation> encode_conversation(const ServedModel& model, ConversationInput input);
 
-// Where answers come from: a dispatcher, or what a test puts in its place. The functions may be called from
-// any thread; they mean what those of Dispatcher mean.
+// Where a model's answers come from: a pool of models, or what a test puts in its place. The functions may be
+// called from any thread; they mean what those of ModelPool mean.
 class AnswerSource {
  public:
   virtual ~AnswerSource() = default;
   virtual std::variant<std::vector<uint64_t>, Refused> ask(std::vector<AnswerRequest> requests) = 0;
   virtual void cancel(uint64_t id) = 0;
   virtual DispatchStatus status() const = 0;
+  virtual Residency residency() const { return {}; }
 };
 
-class DispatcherSource : public AnswerSource {
+class PoolSource : public AnswerSource {
  public:
-  // REQUIRES that `dispatcher` outlives the source.
-  explicit DispatcherSource(Dispatcher& dispatcher) : dispatcher_(dispatcher) {}
+  // REQUIRES that `pool` outlives the source.
+  PoolSource(ModelPool& pool, size_t model) : pool_(pool), model_(model) {}
   std::variant<std::vector<uint64_t>, Refused> ask(std::vector<AnswerRequest> requests) override {
-    return dispatcher_.ask(std::move(requests));
+    return pool_.ask(model_, std::move(requests));
   }
-  void cancel(uint64_t id) override { dispatcher_.cancel(id); }
-  DispatchStatus status() const override { return dispatcher_.status(); }
+  void cancel(uint64_t id) override { pool_.cancel(model_, id); }
+  DispatchStatus status() const override { return pool_.status(model_); }
+  Residency residency() const override { return pool_.residency(model_); }
 
  private:
-  Dispatcher& dispatcher_;
+  ModelPool& pool_;
+  const size_t model_;
 };
 
 }  // namespace plow

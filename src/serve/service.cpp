@@ -88,11 +88,36 @@ std::string not_ready_because(const DispatchStatus& status, std::chrono::steady_
   return {};
 }
 
-Service::Service(const ServedModel& model, AnswerSource& source, ServeLog& log, const ServiceOptions& options)
-    : model_(model), source_(source), log_(log), options_(options), random_([] {
+Service::Service(const std::vector<HostedModel>& models, ServeLog& log, const ServiceOptions& options)
+    : log_(log), options_(options), random_([] {
         std::random_device device;
         return uint64_t{device()} << 32 | device();
-      }()) {}
+      }()) {
+  PLOW_CHECK(!models.empty(), "a server without a model");
+  for (const HostedModel& model : models) hosts_.emplace_back(model);
+}
+
+ApiError Service::no_such_model(std::string_view name) const {
+  std::string names;
+  for (const Host& host : hosts_)
+    names += (names.empty() ? "" : ", ") + json::serialize(json::value(host.model.name));
+  return ApiError{.status = 404,
+                  .message = fmt::format("There is no model {}; this server has {}.",
+                                         json::serialize(json::value(name)), names),
+                  .param = "model",
+                  .code = "model_not_found"};
+}
+
+// Whom the field `model` names; the first one when it is absent. What it may be else is the parser's to say.
+std::variant<Service::Host*, ApiError> Service::host_of(const json::object& body) {
+  const json::value* name = body.if_contains("model");
+  if (name == nullptr || !name->is_string() || name->get_string().empty()) return &hosts_.front();
+  const std::string_view wanted = name->get_string();
+  for (Host& host : hosts_) {
+    if (host.model.name == wanted) return &host;
+  }
+  return no_such_model(wanted);
+}
 
 RequestOrigin Service::origin_of(const HttpRequest& request, RouteId route) {
   RequestOrigin origin;
@@ -156,7 +181,8 @@ HttpResponse Service::refuse(int status, const std::string& why) {
   ApiError error{.status = status, .message = why, .code = "bad_http"};
   if (status == 503) {
     error.type = "unavailable_error";
-    error.retry_after = queue_.seconds(source_.status().counts.waiting);
+    const Host& host = hosts_.front();
+    error.retry_after = host.queue.seconds(host.source.status().counts.waiting);
   }
   return error_response(error, origin.record.id, origin.route);
 }
@@ -197,56 +223,63 @@ void Service::handle(HttpRequest request, Exchange exchange) {
 
 // The body in the shape of its API; unknown fields are warned of.
 std::optional<ApiError> Service::read_answer(const HttpRequest& request, const RequestOrigin& origin,
-                                             AnswerSpec& spec, std::unique_ptr<AnswerWriter>& writer) {
+                                             Host*& host, AnswerSpec& spec,
+                                             std::unique_ptr<AnswerWriter>& writer) {
   json::object body;
   if (auto error = parse_body(request.body, body)) return error;
   std::vector<std::string> unknown;
+  auto found = host_of(body);
+  if (ApiError* none = std::get_if<ApiError>(&found)) return std::move(*none);
+  host = std::get<Host*>(found);
+  const ServedModel& model = host->model;
   std::optional<ApiError> error;
   const std::string& id = origin.record.id;
   const int64_t now = unix_seconds(std::chrono::system_clock::now());
   if (origin.route == RouteId::kMessages) {
     json::object chat;
     error = chat_of_messages(body, false, chat, unknown);
-    if (!error) error = parse_chat(chat, model_, spec, unknown);
-    writer = std::make_unique<MessageWriter>("msg_" + id, model_.name);
+    if (!error) error = parse_chat(chat, model, spec, unknown);
+    writer = std::make_unique<MessageWriter>("msg_" + id, model.name);
   } else if (origin.route == RouteId::kResponses) {
     ResponsesRequest read;
     error = read_responses(body, responses_, read, unknown);
-    if (!error) error = parse_chat(read.chat, model_, spec, unknown);
-    writer = std::make_unique<ResponseWriter>("resp_" + id, model_.name, now, std::move(read), responses_);
+    if (!error) error = parse_chat(read.chat, model, spec, unknown);
+    writer = std::make_unique<ResponseWriter>("resp_" + id, model.name, now, std::move(read), responses_);
   } else {
     const bool chat = origin.route == RouteId::kChat;
-    error = chat ? parse_chat(body, model_, spec, unknown) : parse_completion(body, model_, spec, unknown);
+    error = chat ? parse_chat(body, model, spec, unknown) : parse_completion(body, model, spec, unknown);
     writer = std::make_unique<CompletionWriter>(AnswerHead{
-        chat, (chat ? "chatcmpl-" : "cmpl-") + id, model_.name, model_.fingerprint, now, spec.include_usage});
+        chat, (chat ? "chatcmpl-" : "cmpl-") + id, model.name, model.fingerprint, now, spec.include_usage});
   }
   if (!error) warn_of_unknown(unknown);
   return error;
 }
 
 void Service::answer(const HttpRequest& request, RequestOrigin origin, Exchange exchange) {
+  Host* host = nullptr;
   AnswerSpec spec;
   std::unique_ptr<AnswerWriter> writer;
-  if (const auto error = read_answer(request, origin, spec, writer)) {
+  if (const auto error = read_answer(request, origin, host, spec, writer)) {
     HttpResponse response = error_response(*error, origin.record.id, origin.route);
     return reply(std::move(origin), exchange, std::move(response));
   }
   const uint64_t seed = seed_of(random_, ++requests_);
-  const AnswerSurroundings surroundings{model_,   source_, log_,
-                                        metrics_, queue_,  spec.structure ? &trie() : nullptr};
+  const AnswerSurroundings surroundings{
+      host->model, host->source, log_, metrics_, host->queue, spec.structure ? &trie_of(*host) : nullptr};
   auto started =
       std::make_shared<Answer>(surroundings, std::move(spec), std::move(writer), std::move(origin), exchange);
   exchange->post([started, seed] { started->start(seed); });
 }
 
-const TokenTrie& Service::trie() {
-  std::call_once(trie_made_, [this] {
-    trie_ = std::make_unique<const TokenTrie>(model_.vocab, [this](uint32_t token) {
-      const bool text = token < model_.tokenizer.vocab_size() && !model_.tokenizer.is_special(token);
-      return text ? model_.tokenizer.token_bytes(token) : std::string();
+const TokenTrie& Service::trie_of(Host& host) {
+  std::call_once(host.trie_made, [&host] {
+    const ServedModel& model = host.model;
+    host.trie = std::make_unique<const TokenTrie>(model.vocab, [&model](uint32_t token) {
+      const bool text = token < model.tokenizer.vocab_size() && !model.tokenizer.is_special(token);
+      return text ? model.tokenizer.token_bytes(token) : std::string();
     });
   });
-  return *trie_;
+  return *host.trie;
 }
 
 // A client that sends the same unknown field with every request is named once.
@@ -268,11 +301,16 @@ HttpResponse Service::run_text_route(const HttpRequest& request, RouteId route, 
   std::variant<std::string, ApiError> result;
   if (auto error = parse_body(request.body, body)) {
     result = *error;
-  } else if (route == RouteId::kCountTokens) {
-    result = count_tokens(body, model_, unknown);
   } else {
-    result =
-        route == RouteId::kTokenize ? tokenize(body, model_, unknown) : detokenize(body, model_, unknown);
+    auto found = host_of(body);
+    if (ApiError* none = std::get_if<ApiError>(&found)) {
+      result = std::move(*none);
+    } else {
+      const ServedModel& model = std::get<Host*>(found)->model;
+      result = route == RouteId::kTokenize     ? tokenize(body, model, unknown)
+               : route == RouteId::kDetokenize ? detokenize(body, model, unknown)
+                                               : count_tokens(body, model, unknown);
+    }
   }
   warn_of_unknown(unknown);
   if (const ApiError* error = std::get_if<ApiError>(&result)) return error_response(*error, id, route);
@@ -288,7 +326,7 @@ HttpResponse Service::page_or_document(RouteId route, const std::string& paramet
     case RouteId::kResponse:
       return stored_response(parameter);
     case RouteId::kTokenizerInfo:
-      return json_response(tokenizer_info(model_));
+      return json_response(tokenizer_info(hosts_.front().model));
     case RouteId::kHealthz:
       return json_response("{\"status\":\"ok\"}");
     case RouteId::kReadyz:
@@ -318,24 +356,36 @@ HttpResponse Service::page_or_document(RouteId route, const std::string& paramet
   return {};
 }
 
+std::string Service::why_not_ready() const {
+  for (const Host& host : hosts_) {
+    std::string why =
+        not_ready_because(host.source.status(), std::chrono::steady_clock::now(), options_.step_bound);
+    if (!why.empty()) return why;
+  }
+  return {};
+}
+
 HttpResponse Service::ready() const {
-  const std::string why =
-      not_ready_because(source_.status(), std::chrono::steady_clock::now(), options_.step_bound);
+  const std::string why = why_not_ready();
   if (why.empty()) return json_response("{\"status\":\"ok\"}");
   const ApiError error{.status = 503, .message = why, .type = "unavailable_error", .code = "not_ready"};
   return with_body("application/json", error_json(error), error.status);
 }
 
 HttpResponse Service::models(const std::string& only) const {
-  const json::object model{
-      {"id", model_.name},   {"object", "model"}, {"created", model_.created},      {"owned_by", "plow"},
-      {"root", model_.name}, {"parent", nullptr}, {"max_model_len", model_.context}};
+  json::array list;
+  for (const Host& host : hosts_) {
+    const ServedModel& model = host.model;
+    const json::object entry{
+        {"id", model.name},   {"object", "model"}, {"created", model.created},      {"owned_by", "plow"},
+        {"root", model.name}, {"parent", nullptr}, {"max_model_len", model.context}};
+    if (only == model.name) return json_response(json::serialize(entry));
+    list.push_back(entry);
+  }
   if (only.empty())
-    return json_response(json::serialize(json::object{{"object", "list"}, {"data", {model}}}));
-  if (only == model_.name) return json_response(json::serialize(model));
-  json::object named{{"model", only}};
-  const std::optional<ApiError> error = check_model_name(named, model_);
-  return with_body("application/json", error_json(*error), error->status);
+    return json_response(json::serialize(json::object{{"object", "list"}, {"data", std::move(list)}}));
+  const ApiError error = no_such_model(only);
+  return with_body("application/json", error_json(error), error.status);
 }
 
 HttpResponse Service::stored_response(const std::string& id) const {
@@ -348,46 +398,54 @@ HttpResponse Service::stored_response(const std::string& id) const {
 }
 
 std::string Service::status_json() const {
-  const DispatchStatus status = source_.status();
-  const BatchCounts& c = status.counts;
-  const std::string why = not_ready_because(status, std::chrono::steady_clock::now(), options_.step_bound);
-  json::object memory;
-  for (const MemoryPart& part : model_.memory) memory[part.name] = part.bytes;
-  const json::object model{{"name", model_.name},
-                           {"state", why.empty()       ? "ready"
-                                     : status.draining ? "draining"
-                                                       : "stalled"},
-                           {"fingerprint", model_.fingerprint},
-                           {"isa", model_.isa},
-                           {"context", model_.context},
-                           {"slots", model_.slots},
-                           {"running", c.running},
-                           {"waiting", c.waiting},
-                           {"steps", c.steps},
-                           {"prompt_tokens", c.prompt_tokens},
-                           {"answer_tokens", c.answer_tokens},
-                           {"preemptions", c.preemptions},
-                           {"cache_blocks", c.blocks},
-                           {"cache_blocks_free", c.free_blocks},
-                           {"memory_bytes", memory}};
+  json::array models;
+  for (const Host& host : hosts_) {
+    const ServedModel& model = host.model;
+    const DispatchStatus status = host.source.status();
+    const Residency residency = host.source.residency();
+    const BatchCounts& c = status.counts;
+    const std::string why = not_ready_because(status, std::chrono::steady_clock::now(), options_.step_bound);
+    json::object memory;
+    for (const MemoryPart& part : model.memory) memory[part.name] = part.bytes;
+    models.push_back(json::object{{"name", model.name},
+                                  {"state", status.draining ? "draining"
+                                            : !why.empty()  ? "stalled"
+                                                            : model_state_name(residency.state)},
+                                  {"fingerprint", model.fingerprint},
+                                  {"isa", model.isa},
+                                  {"context", model.context},
+                                  {"slots", model.slots},
+                                  {"running", c.running},
+                                  {"waiting", c.waiting},
+                                  {"steps", c.steps},
+                                  {"prompt_tokens", c.prompt_tokens},
+                                  {"answer_tokens", c.answer_tokens},
+                                  {"preemptions", c.preemptions},
+                                  {"cache_blocks", c.blocks},
+                                  {"cache_blocks_free", c.free_blocks},
+                                  {"loads", residency.loads},
+                                  {"load_seconds", residency.load_seconds},
+                                  {"load_error", residency.error},
+                                  {"memory_bytes", memory}});
+  }
   const json::object all{
       {"version", options_.version},
       {"uptime_seconds", unix_seconds(std::chrono::system_clock::now()) - unix_seconds(started_)},
-      {"models", {model}}};
+      {"models", std::move(models)}};
   return json::serialize(all);
 }
 
 std::string Service::metrics_text() const {
-  const DispatchStatus status = source_.status();
   MetricsFacts facts;
   facts.version = options_.version;
-  facts.model = model_.name;
-  facts.fingerprint = model_.fingerprint;
-  facts.context = model_.context;
-  facts.slots = model_.slots;
-  facts.ready = not_ready_because(status, std::chrono::steady_clock::now(), options_.step_bound).empty();
+  facts.ready = why_not_ready().empty();
   facts.started = unix_seconds(started_);
-  return metrics_.text(status, facts);
+  for (const Host& host : hosts_) {
+    const ServedModel& model = host.model;
+    facts.models.push_back({model.name, model.fingerprint, model.context, model.slots, host.source.status(),
+                            host.source.residency()});
+  }
+  return metrics_.text(facts);
 }
 
 }  // namespace plow

@@ -12,10 +12,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
 namespace plow {
 
@@ -31,52 +35,64 @@ struct ServiceOptions {
 std::string not_ready_because(const DispatchStatus& status, std::chrono::steady_clock::time_point now,
                               std::chrono::seconds step_bound);
 
+struct HostedModel {
+  const ServedModel* model;
+  AnswerSource* source;
+};
+
 class Service : public HttpHandler {
  public:
-  // REQUIRES that model, source and log outlive the service, and the service all exchanges.
-  Service(const ServedModel& model, AnswerSource& source, ServeLog& log, const ServiceOptions& options);
+  // The first model answers requests that name none. REQUIRES at least one; that models, sources and log
+  // outlive the service, and the service all exchanges.
+  Service(const std::vector<HostedModel>& models, ServeLog& log, const ServiceOptions& options);
 
   std::optional<HttpResponse> check_head(const HttpRequest& head) override;
   void handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) override;
   HttpResponse refuse(int status, const std::string& why) override;
 
   const Metrics& metrics() const { return metrics_; }
+  std::string status_json() const;  // what GET /status says
 
  private:
   using Exchange = std::shared_ptr<HttpExchange>;
+  struct Host {
+    explicit Host(const HostedModel& hosted) : model(*hosted.model), source(*hosted.source) {}
+    const ServedModel& model;
+    AnswerSource& source;
+    QueueEstimate queue;
+    std::once_flag trie_made;  // at the first request with a structure: not every model gets one
+    std::unique_ptr<const TokenTrie> trie;
+  };
 
   RequestOrigin origin_of(const HttpRequest& request, RouteId route);
   std::optional<ApiError> check_access(const HttpRequest& head, const RouteMatch& match) const;
   void answer(const HttpRequest& request, RequestOrigin origin, Exchange exchange);
   HttpResponse page_or_document(RouteId route, const std::string& parameter);
   HttpResponse ready() const;
+  std::string why_not_ready() const;
+  std::variant<Host*, ApiError> host_of(const boost::json::object& body);
+  ApiError no_such_model(std::string_view name) const;
   HttpResponse models(const std::string& only) const;
   HttpResponse stored_response(const std::string& id) const;
-  std::string status_json() const;
   std::string metrics_text() const;
-  std::optional<ApiError> read_answer(const HttpRequest& request, const RequestOrigin& origin,
+  std::optional<ApiError> read_answer(const HttpRequest& request, const RequestOrigin& origin, Host*& host,
                                       AnswerSpec& spec, std::unique_ptr<AnswerWriter>& writer);
   HttpResponse run_text_route(const HttpRequest& request, RouteId route, const std::string& id);
   void warn_of_unknown(const std::vector<std::string>& fields);
   void reply(RequestOrigin origin, Exchange exchange, HttpResponse response);
   void account(RequestOrigin& origin, int status, const std::string& note);
 
-  const TokenTrie& trie();
+  static const TokenTrie& trie_of(Host& host);
 
-  const ServedModel& model_;
-  AnswerSource& source_;
+  std::deque<Host> hosts_;
   ServeLog& log_;
   const ServiceOptions options_;
   Metrics metrics_;
-  QueueEstimate queue_;
   const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   const uint64_t random_;  // differs between runs: ids and seeds are made of it
   std::atomic<uint64_t> requests_{0};
 
   ResponseStore responses_;
-
-  std::once_flag trie_made_;  // at the first request with a structure: not every server gets one
-  std::unique_ptr<const TokenTrie> trie_;
 
   std::mutex unknown_mutex_;
   std::set<std::string> unknown_;  // fields that were warned of

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -20,7 +22,7 @@ class ServiceTest : public testing::Test {
     ServiceOptions options;
     options.version = "1.2.3";
     options.api_key = std::move(key);
-    service_ = std::make_unique<Service>(*model_, source_, log_, options);
+    service_ = std::make_unique<Service>(std::vector<HostedModel>{{&*model_, &source_}}, log_, options);
   }
   HttpResponse send(std::string method, std::string path, std::string body = {},
                     std::vector<HttpField> fields = {}) {
@@ -213,6 +215,30 @@ TEST_F(ServiceTest, AllSeriesAreThereFromTheStart) {
   EXPECT_NE(after.body.find("plow_answers_total{reason=\"stop\"} 1\n"), std::string::npos);
 }
 
+TEST_F(ServiceTest, EveryFigureThatTheDashboardShowsIsThere) {
+  const std::string metrics = send("GET", "/metrics").body;
+  std::ifstream file(PLOW_SOURCE_DIR "/packaging/grafana.json");
+  std::stringstream text;
+  text << file.rdbuf();
+  const json::value dashboard = json::parse(text.str());
+  size_t names = 0;
+  for (const json::value& panel : dashboard.at("panels").as_array()) {
+    for (const json::value& target : panel.at("targets").as_array()) {
+      const std::string expression(target.at("expr").as_string());
+      for (size_t at = 0; (at = expression.find("plow_", at)) != std::string::npos; ++names) {
+        const size_t end =
+            std::min(expression.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at), expression.size());
+        const std::string name = expression.substr(at, end - at);
+        EXPECT_TRUE(metrics.find("\n" + name + " ") != std::string::npos ||
+                    metrics.find("\n" + name + "{") != std::string::npos)
+            << name;
+        at = end;
+      }
+    }
+  }
+  EXPECT_GT(names, 20u);
+}
+
 TEST_F(ServiceTest, TheOpenApiDocumentHasEveryRouteAndItsFields) {
   const json::value document = json::parse(send("GET", "/openapi.json").body);
   for (const Route& route : routes()) {
@@ -232,6 +258,64 @@ TEST_F(ServiceTest, ThePageNeedsNothingElse) {
   EXPECT_EQ(page.body.find("/*CHAT_"), std::string::npos);
   for (const char* outside : {"src=", "<link", "@import", "http://", "https://"})
     EXPECT_EQ(page.body.find(outside), std::string::npos) << outside;
+}
+
+// Two models, of which the second is not in memory.
+class TwoModels : public ServiceTest {
+ protected:
+  TwoModels() {
+    service_ = std::make_unique<Service>(
+        std::vector<HostedModel>{{&*model_, &source_}, {&*other_, &other_source_}}, log_, ServiceOptions{});
+    other_source_.there.state = ModelState::kUnloaded;
+  }
+  ByteModel other_{ToolDialect::kNone, false, "other"};
+  ScriptedSource other_source_;
+};
+
+TEST_F(TwoModels, RequestsGoToTheModelThatTheyNameAndElseToTheFirst) {
+  send("POST", "/v1/completions", R"({"prompt":"a","model":"other"})");
+  EXPECT_EQ(source_.asked.size(), 0u);
+  ASSERT_EQ(other_source_.asked.size(), 1u);
+  other_source_.say(0, "x");
+  other_source_.end(0, EndReason::kStopToken);
+  exchange_->run();
+  EXPECT_EQ(json::parse(exchange_->response.body).at("model"), "other");
+  send("POST", "/v1/completions", R"({"prompt":"a"})");
+  send("POST", "/v1/completions", R"({"prompt":"a","model":"byte-model"})");
+  EXPECT_EQ(source_.asked.size(), 2u);
+  for (const char* path : {"/v1/completions", "/tokenize"}) {
+    const HttpResponse none = send("POST", path, R"({"prompt":"a","model":"third"})");
+    EXPECT_EQ(none.status, 404);
+    EXPECT_EQ(code(none), "model_not_found");
+    EXPECT_NE(none.body.find(R"(There is no model \"third\"; this server has \"byte-model\", \"other\".)"),
+              std::string::npos)
+        << none.body;
+  }
+  EXPECT_EQ(send("GET", "/v1/models/third").status, 404);
+  EXPECT_EQ(json::parse(send("GET", "/v1/models/other").body).at("id"), "other");
+}
+
+TEST_F(TwoModels, AllAreListedWithWhatTheyDo) {
+  const json::value list = json::parse(send("GET", "/v1/models").body);
+  EXPECT_EQ(list.at("data").as_array().size(), 2u);
+  EXPECT_EQ(list.at("data").at(1).at("id"), "other");
+  source_.now.counts.answer_tokens = 5;
+  other_source_.now.counts.answer_tokens = 7;
+  const json::value status = json::parse(send("GET", "/status").body);
+  EXPECT_EQ(status.at("models").at(0).at("state"), "ready");
+  EXPECT_EQ(status.at("models").at(1).at("state"), "unloaded");
+  const std::string metrics = send("GET", "/metrics").body;
+  series(metrics);
+  for (const char* line : {"plow_generation_tokens_total 12\n", "plow_model_loaded{model=\"byte-model\"} 1\n",
+                           "plow_model_loaded{model=\"other\"} 0\n"})
+    EXPECT_NE(metrics.find(line), std::string::npos) << line;
+}
+
+TEST_F(TwoModels, AModelThatHasToComeFirstSaysWhenToComeAgain) {
+  other_source_.refuse_with = Refused{Refusal::kQueueFull, "full", 37};
+  const HttpResponse response = send("POST", "/v1/completions", R"({"prompt":"a","model":"other"})");
+  EXPECT_EQ(response.status, 503);
+  EXPECT_EQ(field(response, "Retry-After"), "37");
 }
 
 TEST_F(ServiceTest, StatusSaysWhatRuns) {

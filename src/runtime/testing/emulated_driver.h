@@ -21,6 +21,7 @@ struct EmulatedOptions {
   uint32_t waves = 2;
   uint64_t seed = 1;  // of the order in which threads run
   Isa isa = Isa::kSm90a;
+  uint64_t* device_bytes = nullptr;  // counts what is allocated on the device
 };
 
 // Of teams of type Team, of interp/testing/emulated_team.h.
@@ -35,12 +36,13 @@ class EmulatedDriver final : public GpuDriver {
   }
 
   const GpuFacts& facts() const override { return facts_; }
-  Result<unsigned char*> allocate(uint64_t bytes, const char*) override {
+  Result<unsigned char*> allocate(uint64_t bytes, const char* what) override {
+    if (options_.device_bytes != nullptr) *options_.device_bytes += bytes;
+    return allocate_host(bytes, what);
+  }
+  Result<unsigned char*> allocate_host(uint64_t bytes, const char*) override {
     memory_.push_back(std::make_unique<Block[]>(bytes / sizeof(Block) + 1));
     return memory_.back()[0].bytes;
-  }
-  Result<unsigned char*> allocate_host(uint64_t bytes, const char* what) override {
-    return allocate(bytes, what);
   }
   Status upload(unsigned char* to, const void* from, uint64_t bytes) override {
     std::memcpy(to, from, bytes);

@@ -71,8 +71,10 @@ inline std::string byte_model_tokenizer_json() {
 
 class ByteModel {
  public:
-  explicit ByteModel(ToolDialect dialect = ToolDialect::kNone, bool thinks = false)
+  explicit ByteModel(ToolDialect dialect = ToolDialect::kNone, bool thinks = false,
+                     std::string name = "byte-model")
       : table_(compiled()), model_(make()) {
+    model_.name = std::move(name);
     model_.tool_dialect = dialect;
     model_.thinks = thinks;
   }
@@ -128,6 +130,7 @@ class ScriptedSource : public AnswerSource {
   }
   void cancel(uint64_t id) override { cancelled.push_back(id); }
   DispatchStatus status() const override { return now; }
+  Residency residency() const override { return there; }
 
   // The i-th answer goes on with these bytes, one token each.
   void say(size_t i, std::string_view text) {
@@ -141,6 +144,7 @@ class ScriptedSource : public AnswerSource {
   std::vector<uint64_t> cancelled;
   std::optional<Refused> refuse_with;
   DispatchStatus now;
+  Residency there;
 };
 
 // An exchange that writes into strings; what is posted runs when run() is called.

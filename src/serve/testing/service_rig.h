@@ -20,7 +20,7 @@ class ServiceRig {
     ServiceOptions options;
     options.version = "1.2.3";
     options.api_key = std::move(key);
-    service_ = std::make_unique<Service>(*model_, source, log, options);
+    service_ = std::make_unique<Service>(std::vector<HostedModel>{{&*model_, &source}}, log, options);
   }
   const HttpResponse& send(std::string method, std::string path, std::string body = {},
                            std::vector<HttpField> fields = {{"X-Request-Id", "1"}}) {
