@@ -23,7 +23,11 @@ struct Block {
 
   static __device__ uint32_t thread() { return threadIdx.x; }
   static __device__ constexpr uint32_t n_threads() { return kThreadsOfTeam; }
-  static __device__ void settle() { asm volatile("barrier.sync 1, %0;" ::"n"(kThreadsOfTeam) : "memory"); }
+  // Warps come to their barriers whole: threads that polled different words may have parted.
+  static __device__ void settle() {
+    __syncwarp();
+    asm volatile("barrier.sync 1, %0;" ::"n"(kThreadsOfTeam) : "memory");
+  }
   static __device__ void settle_wave() { __syncwarp(); }
   static __device__ uint32_t agree(uint32_t value) {
     __shared__ uint32_t agreed;
@@ -35,6 +39,7 @@ struct Block {
   }
   static __device__ bool all(bool value) {
     uint32_t result;
+    __syncwarp();
     asm volatile(
         "{\n.reg .pred p, q;\nsetp.ne.u32 p, %1, 0;\nbarrier.red.and.pred q, 1, %2, p;\nselp.u32 %0, 1, 0, q;\n}"
         : "=r"(result)
