@@ -252,6 +252,11 @@ std::optional<ApiError> FieldReader::ids(std::string_view name, uint32_t vocab,
   return value == nullptr ? std::nullopt : read_ids(*value, name, vocab, out);
 }
 
+std::string_view text_at(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains(key);
+  return value != nullptr && value->is_string() ? std::string_view(value->get_string()) : std::string_view();
+}
+
 std::optional<ApiError> read_ids(const json::value& array, std::string_view name, uint32_t vocab,
                                  std::vector<uint32_t>& out) {
   for (const json::value& item : array.get_array()) {

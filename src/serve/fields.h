@@ -74,6 +74,9 @@ class FieldReader {
   const boost::json::object& body_;
 };
 
+// A string of an object; empty where there is none of that name.
+std::string_view text_at(const boost::json::object& object, std::string_view key);
+
 // Token ids of a JSON array. Errors: something else than an id below `vocab`; `name` is the field.
 std::optional<ApiError> read_ids(const boost::json::value& array, std::string_view name, uint32_t vocab,
                                  std::vector<uint32_t>& out);

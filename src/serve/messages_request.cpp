@@ -12,11 +12,6 @@ namespace {
 
 namespace json = boost::json;
 
-std::string_view text_at(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  return value != nullptr && value->is_string() ? std::string_view(value->get_string()) : std::string_view();
-}
-
 // The text of a string, or of an array of text blocks.
 std::optional<ApiError> read_text(const json::value& content, const std::string& where, std::string& out) {
   if (content.is_string()) {

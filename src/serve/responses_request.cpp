@@ -13,11 +13,6 @@ namespace {
 
 namespace json = boost::json;
 
-std::string_view text_at(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  return value != nullptr && value->is_string() ? std::string_view(value->get_string()) : std::string_view();
-}
-
 // A call joins those that the assistant made right before.
 std::optional<ApiError> add_call(const json::object& item, const std::string& where, json::array& out) {
   const std::string_view id = text_at(item, "call_id"), name = text_at(item, "name");
