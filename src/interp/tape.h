@@ -48,7 +48,7 @@ using RingOf = TapeRing<typename B::Barrier, B::kTapeSlots>;
 
 // Not inlined: most barriers have passed when somebody looks.
 template <class B>
-PLOW_DEVICE_BODY void await_long(typename B::Barrier* barrier, uint32_t parity) {
+PLOW_DEVICE_CALL void await_long(typename B::Barrier* barrier, uint32_t parity) {
   constexpr uint64_t kPatienceNs = 4'000'000'000;
   constexpr uint32_t kLooksBetweenClocks = 1024;
   uint64_t began = 0;

@@ -133,7 +133,7 @@ PLOW_DEVICE void start_over(RingOf<B>& ring, TapeState& state) {
 // Not inlined into the kernel, whose registers it would share and which would spill its loop's.
 // REQUIRES that the ring is as make_ring left a ring of zeros before any thread came here.
 template <class B>
-PLOW_DEVICE_BODY void play_tape(const Resident& resident, uint32_t worker, RingOf<B>& ring, unsigned char* slots) {
+PLOW_DEVICE_CALL void play_tape(const Resident& resident, uint32_t worker, RingOf<B>& ring, unsigned char* slots) {
   const Device& device = resident.device;
   const bool first = B::thread() % B::kLanes == 0;
   TapeState state;

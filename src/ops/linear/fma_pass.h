@@ -67,7 +67,7 @@ PLOW_DEVICE void fma_part(const ProductRows& rows, const ProductPass& pass, uint
 
 // All parts of a pass against up to R rows.
 template <class B, class W, int R>
-PLOW_DEVICE_BODY void fma_pass(const ProductRows& rows, const ProductPass& pass, float* squares, float* parts) {
+PLOW_DEVICE_CALL void fma_pass(const ProductRows& rows, const ProductPass& pass, float* squares, float* parts) {
   static_assert(B::kLanes % 32 == 0, "thirty-two lanes take a part");
   // A wave goes round as long as its first 32 lanes have work; the others repeat the last piece then.
   constexpr uint32_t kPerWave = B::kLanes / 32;

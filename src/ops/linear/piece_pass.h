@@ -202,7 +202,7 @@ PLOW_DEVICE void split_units(const BodyContext& ctx, const PieceWork& work, Rang
   }
 }
 template <class B>
-PLOW_DEVICE_BODY void split_window(const BodyContext& ctx, const Packet& packet, uint32_t first_row, uint32_t n_rows,
+PLOW_DEVICE_CALL void split_window(const BodyContext& ctx, const Packet& packet, uint32_t first_row, uint32_t n_rows,
                                    uint32_t begin, uint32_t end) {
   const PieceWork work = piece_work(ctx, packet, first_row, n_rows);
   PieceMemory& memory = *reinterpret_cast<PieceMemory*>(ctx.shared);
@@ -354,7 +354,7 @@ PLOW_DEVICE void multiply_window(const BodyContext& ctx, const PieceWork& work, 
 
 // The sums of a pass become outputs.
 template <class B>
-PLOW_DEVICE_BODY void finish_pieces(const BodyContext& ctx, const Packet& packet, uint32_t first_row, uint32_t n_rows,
+PLOW_DEVICE_CALL void finish_pieces(const BodyContext& ctx, const Packet& packet, uint32_t first_row, uint32_t n_rows,
                                     uint32_t first_tile, uint32_t n_tiles, uint32_t end) {
   const PieceWork work = piece_work(ctx, packet, first_row, n_rows);
   const PieceMemory& memory = *reinterpret_cast<const PieceMemory*>(ctx.shared);

@@ -87,7 +87,7 @@ struct alignas(16) FourFloats {
 
 // The gain of a column, of whatever type. Not inlined: where it is stored as floats nobody calls it.
 template <class B>
-PLOW_DEVICE_BODY float gain_of(const BodyContext& ctx, const TensorEntry& gain, uint32_t column) {
+PLOW_DEVICE_CALL float gain_of(const BodyContext& ctx, const TensorEntry& gain, uint32_t column) {
   return tape_value(ctx, gain, column);
 }
 PLOW_DEVICE bool has_float_gain(const Product& product) {
@@ -145,7 +145,7 @@ PLOW_DEVICE float sum_of_parts(const float* parts, uint32_t slot, uint32_t row, 
 }
 
 template <class B>
-PLOW_DEVICE_BODY float gated(GluActivation activation, float gate, float up) {
+PLOW_DEVICE_CALL float gated(GluActivation activation, float gate, float up) {
   return B::mul(activated<B>(activation, gate), up);
 }
 

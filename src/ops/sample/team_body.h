@@ -241,7 +241,7 @@ PLOW_DEVICE void copy_allowed(const float* from, const SamplingParams& params, u
 
 // The n likeliest tokens, one after the other: each is the first in the order behind the one before.
 template <class B>
-PLOW_DEVICE_BODY void team_tell_top(const TeamSample& row, double log_total, uint32_t n, Sampled* top) {
+PLOW_DEVICE_CALL void team_tell_top(const TeamSample& row, double log_total, uint32_t n, Sampled* top) {
   uint64_t before = ~uint64_t{0};
   PLOW_UNROLL_BY(1)
   for (uint32_t i = 0; i < n; ++i) {
