@@ -69,7 +69,7 @@ struct Device {
   uint32_t times_stride = 0;
 };
 
-// What a thread of a team knows of the tape that brings its weights (tape.h): the same in all threads.
+// What a team knows of the tape that brings its weights (tape.h).
 struct TapePlace {
   void* ring = nullptr;            // TapeRing; null: there is none
   unsigned char* slots = nullptr;  // of its pieces
@@ -83,7 +83,7 @@ struct Worker {
   unsigned char* scratch = nullptr;  // BundleHeader::scratch_bytes, 64-byte aligned
   uint32_t previous_counters = 0;    // of the program of the step before: what clear_bank has to clear
   unsigned char* shared = nullptr;   // memory of the team's own, 128-byte aligned: what is near (near.h), then the bodies'; none on a CPU
-  TapePlace tape = {};
+  TapePlace* tape = nullptr;         // in that memory
 };
 
 // What a body gets.

@@ -9,17 +9,6 @@
 
 namespace plow::dev {
 
-// One worker in one step.
-struct StepRun {
-  const Device* device;
-  const ProgramTable* program;
-  BodyContext body;
-  uint32_t worker;
-  uint32_t epoch;
-  uint32_t bank;
-  WeightStream stream;
-};
-
 // A packet and what it refers to.
 struct PacketRun {
   const Packet* packet;
@@ -116,8 +105,7 @@ PLOW_DEVICE bool run_near_list(StepRun& run, NearList& list, uint32_t previous_c
   for (uint32_t i = 0; i < list.n; ++i) {
     const NearPacket& near = near_packet(list, 0);
     const Packet& packet = near.packet;
-    send_for_next<I>(list, program);
-    run.program = run.body.program = &near.program;
+    send_for_next<I>(list);
     const PacketRun one{
         &packet, packet.n_waits <= kNearWaits ? near.waits : program.waits + packet.wait_first,
         packet.n_signals <= kNearSignals ? near.signals : program.signals + packet.signal_first, i};
@@ -133,32 +121,36 @@ template <class I, class Bodies>
 PLOW_DEVICE bool run_each_step(Worker& worker) {
   const Device* device = worker.device;
   const StepDescriptor* step = device->step;
-  const ProgramTable& program = device->programs[step->program];
-  const WorkerEntry lists = program.workers[worker.index];
-  const uint32_t n_steps = step->n_steps, first_epoch = step->epoch, n_counters = program.n_counters;
+  const ProgramTable* program = &device->programs[step->program];
+  const WorkerEntry lists = program->workers[worker.index];
+  const uint32_t n_steps = step->n_steps, first_epoch = step->epoch, n_counters = program->n_counters;
   NearList list{};
   unsigned char* shared = worker.shared;
+  StepRun own{}, &run = HasStage<I> ? reinterpret_cast<Near*>(shared)->run : own;
   if constexpr (HasStage<I>) {
-    list = open_list<I>(worker.shared, *device, program, lists);
+    list = open_list<I>(shared, *device, *program, lists);
     device = &list.near->device;
     step = &list.near->step;
+    program = &list.near->program;
     shared += kNearBytes;
   }
   PLOW_UNROLL_BY(1)
   for (uint32_t k = 0; k < n_steps; ++k) {
     const uint32_t epoch = first_epoch + k;
-    StepRun run{device,
-                &program,
-                {device, &program, step, worker.scratch, k, shared, &worker.tape},
-                worker.index,
-                epoch,
-                epoch % kCounterBanks,
-                {program.stream + lists.first_stream, lists.n_stream}};
+    if (!HasStage<I> || I::thread() == 0)
+      run = {device,
+             program,
+             {device, program, step, worker.scratch, k, shared, worker.tape},
+             worker.index,
+             epoch,
+             epoch % kCounterBanks,
+             {program->stream + lists.first_stream, lists.n_stream}};
+    if constexpr (HasStage<I>) I::settle();
     bool done;
     if constexpr (HasStage<I>) {
       done = run_near_list<I, Bodies>(run, list, worker.previous_counters);
     } else {
-      done = run_list<I, Bodies>(run, program, lists, worker.previous_counters);
+      done = run_list<I, Bodies>(run, *program, lists, worker.previous_counters);
     }
     if (!done) return false;
     worker.previous_counters = n_counters;
@@ -175,10 +167,10 @@ PLOW_DEVICE bool run_each_step(Worker& worker) {
 template <class I, class Bodies>
 PLOW_DEVICE bool run_steps(Worker& worker) {
   static_assert(IsWorker<I>);
-  if constexpr (HasTape<I>) begin_tape<I>(worker.tape);
+  if constexpr (HasTape<I>) begin_tape<I>(*worker.tape);
   const bool done = run_each_step<I, Bodies>(worker);
   if constexpr (HasTape<I>) {
-    if (!done) give_up_tape<I>(worker.tape);
+    if (!done) give_up_tape<I>(*worker.tape);
   }
   return done;
 }

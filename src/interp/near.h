@@ -17,21 +17,36 @@ concept HasStage = requires(void* to, const void* from) {
   B::await_stage(true);                   // this thread's groups are there; when true, all but the last
 };
 
+// One worker in one step. A team's lies near, too: in its threads' own memory it would be a way to L2 after each wait,
+// which empties the cache that lies before that.
+struct StepRun {
+  const Device* device;
+  const ProgramTable* program;
+  BodyContext body;
+  uint32_t worker;
+  uint32_t epoch;
+  uint32_t bank;
+  WeightStream stream;
+};
+
 // Of a packet's; one with more reads them where they lie.
 constexpr uint32_t kNearWaits = 16, kNearSignals = 8;
 
 struct NearPacket {
-  alignas(16) Packet packet;  // its operands are numbers of the entries below
-  TensorEntry operands[kPacketOperands];
+  alignas(16) Packet packet;  // its operands are numbers of Near::operands
   Wait waits[kNearWaits];
   Signal signals[kNearSignals];
-  ProgramTable program;  // whose tensors are the operands
 };
+constexpr uint32_t kNearPackets = 4;  // one behind, in which signals may still be read, to two ahead
 struct Near {
   Device device;
-  ProgramTable program;
+  const TensorEntry* tensors;  // of the program, where they lie
+  ProgramTable program;        // whose tensors are the operands
   StepDescriptor step;
-  NearPacket packets[4];  // one behind, in which signals may still be read, to two ahead
+  alignas(16) TensorEntry operands[kNearPackets * kPacketOperands];
+  NearPacket packets[kNearPackets];
+  StepRun run;
+  TapePlace tape;
 };
 constexpr uint32_t kNearBytes = (sizeof(Near) + 127) / 128 * 128;
 
@@ -53,8 +68,9 @@ struct NearList {
   uint32_t slot = 0;   // where it is
 };
 PLOW_DEVICE uint32_t list_index(const NearList& list, uint32_t ahead) { return (list.index + ahead) % list.n; }
+PLOW_DEVICE uint32_t near_slot(const NearList& list, uint32_t ahead) { return (list.slot + ahead) % kNearPackets; }
 PLOW_DEVICE NearPacket& near_packet(const NearList& list, uint32_t ahead) {
-  return list.near->packets[(list.slot + ahead) % 4];
+  return list.near->packets[near_slot(list, ahead)];
 }
 
 template <class I>
@@ -68,8 +84,10 @@ PLOW_DEVICE void stage_packet(const NearList& list, uint32_t ahead) {
 
 // What a packet that is there refers to.
 template <class I>
-PLOW_DEVICE void stage_tables(const NearList& list, const ProgramTable& program, uint32_t ahead) {
+PLOW_DEVICE void stage_tables(const NearList& list, uint32_t ahead) {
   NearPacket& near = near_packet(list, ahead);
+  TensorEntry* operands = list.near->operands + near_slot(list, ahead) * kPacketOperands;
+  const ProgramTable& program = list.near->program;
   const Packet& packet = near.packet;
   constexpr uint32_t kUnits = sizeof(TensorEntry) / 16;
   constexpr uint32_t kOfOperands = kPacketOperands * kUnits, kOfWaits = kOfOperands + kNearWaits;
@@ -78,8 +96,8 @@ PLOW_DEVICE void stage_tables(const NearList& list, const ProgramTable& program,
     if (i < kOfOperands) {
       if (packet.operand[i / kUnits] != kNoTensor)
         I::template stage<16>(
-            reinterpret_cast<unsigned char*>(near.operands) + 16 * i,
-            reinterpret_cast<const unsigned char*>(program.tensors + packet.operand[i / kUnits]) + 16 * (i % kUnits),
+            reinterpret_cast<unsigned char*>(operands) + 16 * i,
+            reinterpret_cast<const unsigned char*>(list.near->tensors + packet.operand[i / kUnits]) + 16 * (i % kUnits),
             true);
     } else if (i < kOfWaits) {
       const uint32_t w = i - kOfOperands;
@@ -108,14 +126,16 @@ PLOW_DEVICE NearList open_list(unsigned char* memory, const Device& device, cons
   copy_words<I>(&near.device, &device, 1);
   copy_words<I>(&near.step, device.step, 1);
   copy_words<I>(&near.program, &program, 1);
-  PLOW_UNROLL_BY(1)
-  for (NearPacket& packet : near.packets) copy_words<I>(&packet.program, &program, 1);
   stage_packet<I>(list, 0);
   stage_packet<I>(list, 1);
   I::commit_stage();
   settle_staged<I>();
-  if (I::thread() < 4) near.packets[I::thread()].program.tensors = near.packets[I::thread()].operands;
-  stage_tables<I>(list, program, 0);
+  if (I::thread() == 0) {
+    near.tensors = program.tensors;
+    near.program.tensors = near.operands;
+  }
+  I::settle();
+  stage_tables<I>(list, 0);
   I::commit_stage();
   settle_staged<I>();
   return list;
@@ -123,18 +143,19 @@ PLOW_DEVICE NearList open_list(unsigned char* memory, const Device& device, cons
 
 // Before a packet runs: the next ones are sent for. The team settles before it looks at the operands.
 template <class I>
-PLOW_DEVICE void send_for_next(const NearList& list, const ProgramTable& program) {
+PLOW_DEVICE void send_for_next(const NearList& list) {
   uint16_t* operand = near_packet(list, 0).packet.operand;
   const uint32_t t = I::thread();
-  if (t < kPacketOperands && operand[t] != kNoTensor) operand[t] = static_cast<uint16_t>(t);
-  stage_tables<I>(list, program, 1);
+  if (t < kPacketOperands && operand[t] != kNoTensor)
+    operand[t] = static_cast<uint16_t>(near_slot(list, 0) * kPacketOperands + t);
+  stage_tables<I>(list, 1);
   stage_packet<I>(list, 2);
   I::commit_stage();
 }
 
 PLOW_DEVICE void next_packet(NearList& list) {
   list.index = list_index(list, 1);
-  list.slot = (list.slot + 1) % 4;
+  list.slot = near_slot(list, 1);
 }
 
 }  // namespace plow::dev

@@ -115,8 +115,12 @@ PLOW_DEVICE void report_step(const Resident& resident, uint32_t call) {
 // One worker, from launch to end.
 template <class I, class Bodies>
 PLOW_DEVICE void serve(const Resident& resident, uint32_t index, unsigned char* shared, TapePlace tape = {}) {
-  static_assert(HasSystemWords<I>);
-  Worker worker{&resident.device, index, resident.scratch + index * resident.scratch_stride, 0, shared, tape};
+  static_assert(HasSystemWords<I> && (HasStage<I> || !HasTape<I>));
+  Worker worker{&resident.device, index, resident.scratch + index * resident.scratch_stride, 0, shared};
+  if constexpr (HasTape<I>) {
+    worker.tape = &reinterpret_cast<Near*>(shared)->tape;
+    if (I::thread() == 0) *worker.tape = tape;  // the team agrees on its first call before it is looked at
+  }
   for (uint32_t call = resident.first_call;;) {
     uint32_t next = 0;
     if (I::thread() == 0) {
@@ -136,7 +140,7 @@ PLOW_DEVICE void serve(const Resident& resident, uint32_t index, unsigned char* 
     }
     if (next == kStopServing) {
       if constexpr (HasTape<I>) {
-        if (I::thread() == 0) order_tape<I>(worker.tape, kEndTape);
+        if (I::thread() == 0) order_tape<I>(*worker.tape, kEndTape);
       }
       return;
     }

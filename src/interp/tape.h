@@ -101,8 +101,10 @@ PLOW_DEVICE void begin_tape(TapePlace& place) {
 }
 template <class B>
 PLOW_DEVICE void give_up_tape(TapePlace& place) {
-  if (B::thread() == 0) order_tape<B>(place, kStartOver);
-  place.n_pieces = 0;
+  if (B::thread() == 0) {
+    order_tape<B>(place, kStartOver);
+    place.n_pieces = 0;
+  }
   B::settle();
 }
 

@@ -27,10 +27,10 @@ struct Block {
 
   static __device__ uint32_t thread() { return threadIdx.x; }
   static __device__ constexpr uint32_t n_threads() { return kThreadsOfTeam; }
-  // Warps come to their barriers whole: threads that polled different words may have parted.
+  // Warps come to their barriers whole, as bar demands: threads that polled different words may have parted.
   static __device__ void settle() {
     __syncwarp();
-    asm volatile("barrier.sync 1, %0;" ::"n"(kThreadsOfTeam) : "memory");
+    asm volatile("bar.sync 1, %0;" ::"n"(kThreadsOfTeam) : "memory");
   }
   static __device__ void settle_wave() { __syncwarp(); }
   static __device__ uint32_t agree(uint32_t value) {
@@ -45,7 +45,7 @@ struct Block {
     uint32_t result;
     __syncwarp();
     asm volatile(
-        "{\n.reg .pred p, q;\nsetp.ne.u32 p, %1, 0;\nbarrier.red.and.pred q, 1, %2, p;\nselp.u32 %0, 1, 0, q;\n}"
+        "{\n.reg .pred p, q;\nsetp.ne.u32 p, %1, 0;\nbar.red.and.pred q, 1, %2, p;\nselp.u32 %0, 1, 0, q;\n}"
         : "=r"(result)
         : "r"(value ? 1u : 0u), "n"(kThreadsOfTeam)
         : "memory");

@@ -362,12 +362,11 @@ PLOW_DEVICE float merged_output(const TeamAttention& pass, uint32_t g, uint32_t 
   PLOW_UNROLL_BY(1)
   for (uint32_t w = 0; w < n_waves<B>(); ++w) {
     const float factor = TeamPlaces<B>::waves(pass)[w].factor[g];
-    if (factor == 0) continue;  // nothing may have been written
     const float* of_wave = first + w * kPasses * kTeamQueries * kLaneColumns * kStride;
     float part = 0;
-    PLOW_UNROLL_BY(1)
+    PLOW_UNROLL_BY(4)
     for (uint32_t row = 0; row < lanes.rows; ++row) part = B::add(part, of_wave[row * lanes.per_row]);
-    value = B::fma(part, factor, value);
+    if (factor != 0) value = B::fma(part, factor, value);  // else nothing may have been written
   }
   return value;
 }

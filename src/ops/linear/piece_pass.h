@@ -401,7 +401,9 @@ PLOW_DEVICE void multiply_rows(const BodyContext& ctx, const Packet& packet, con
       finish_pieces<B>(ctx, packet, work.first_row, work.n_rows, first_tile, n_tiles, end);
     });
   });
-  if constexpr (kByTape) ctx.tape->n_pieces = n_pieces;
+  if constexpr (kByTape) {
+    if (B::thread() == 0) ctx.tape->n_pieces = n_pieces;  // the team settles before the next product
+  }
 }
 
 // A packet's product that comes in pieces.
