@@ -1,6 +1,9 @@
 // Decode of a model's shape on a GPU, with random weights made there: milliseconds a token beside the floor,
-// which is the bytes read over the read bandwidth that the same run measured. Usage: gpu_decode_bench
-// llama-1b|llama-8b|small CONTEXT STEPS [DEVICE]
+// which is the bytes read over the read bandwidth that the same run measured. Usage:
+//
+//     gpu_decode_bench SHAPE CONTEXT STEPS [plain] [trace]
+//
+// `plain`: without rewriting; `trace`: packets note their times, and where a step's went is printed by operator.
 #include "compile/pipeline.h"
 #include "isa/gpu/support.h"
 #include "models/testing/fake_checkpoint.h"
@@ -15,6 +18,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <map>
+#include <string_view>
 
 namespace plow {
 namespace {
@@ -61,8 +66,21 @@ Result<OpGraph> graph_of(const ModelShape& s) {
   return build(config, tensors, {DType::kBf16, std::nullopt});
 }
 
-Result<BundleFile> bundle_of(const ModelShape& shape, const GpuFacts& gpu, uint32_t context) {
-  PLOW_TRY(const OpGraph graph, graph_of(shape));
+struct BenchOptions {
+  uint32_t context = 0, steps = 0;
+  bool rewrites = true, trace = false;
+};
+
+Result<BundleFile> bundle_of(const ModelShape& shape, const GpuFacts& gpu, const BenchOptions& options,
+                             uint32_t context) {
+  PLOW_TRY(const OpGraph model, graph_of(shape));
+  CompileOptions compile;
+  compile.isa = gpu.isa;
+  compile.n_workers = gpu.n_workers;
+  compile.rewrite = options.rewrites;
+  const Plan plan = default_plan(gpu.isa);
+  PLOW_TRY(const RewriteResult rewritten, rewrite_model(model, compile, plan.part));
+  const OpGraph& graph = rewritten.graph;
   BundleTables tables;
   BundleHeader& header = tables.header;
   header.isa = gpu.isa;
@@ -76,7 +94,7 @@ Result<BundleFile> bundle_of(const ModelShape& shape, const GpuFacts& gpu, uint3
   header.n_layers = graph.n_layers;
   header.hidden = graph.hidden;
   PLOW_TRY(const auto programs,
-           build_programs(graph, gpu.n_workers, 512, header.max_slots, default_plan(gpu.isa)));
+           build_programs(graph, gpu.n_workers, compile.chunk_rows, header.max_slots, plan));
   for (const ProgramStages& program : programs) {
     tables.programs.push_back(program.tables);
     for (const Packet& packet : program.tables.packets)
@@ -95,15 +113,55 @@ double now_ms() {
       .count();
 }
 
-Status run(const ModelShape& shape, uint32_t context, uint32_t steps, uint32_t ordinal) {
-  PLOW_TRY(auto driver, open_cuda(ordinal));
+// Where the last step's time went, by operator.
+Status print_times(Engine& engine) {
+  struct Sums {
+    uint64_t packets = 0, wait = 0, body = 0, signal = 0, longest_body = 0;
+    std::map<uint32_t, std::pair<uint64_t, uint64_t>> spans;  // from the first that was ready to the last end
+  };
+  PLOW_TRY(const auto times, engine.packet_times(0));
+  const ProgramView program = engine.bundle().programs()[0];
+  std::map<Op, Sums> sums;
+  for (size_t w = 0; w < times.size(); ++w) {
+    for (size_t i = 0; i < times[w].size(); ++i) {
+      const Packet& packet = program.packets[program.workers[w].first_packet + i];
+      const PacketTimes& t = times[w][i];
+      if (t.wait == 0) continue;
+      Sums& of = sums[static_cast<Op>(packet.body)];
+      ++of.packets;
+      of.wait += t.body - t.wait;
+      of.body += t.signal - t.body;
+      of.longest_body = std::max(of.longest_body, t.signal - t.body);
+      of.signal += t.end - t.signal;
+      uint32_t last = 0;
+      while (last + 1 < kPacketOperands && packet.operand[last + 1] != kNoTensor) ++last;
+      auto [span, fresh] = of.spans.try_emplace(packet.operand[last], t.body, t.end);
+      span->second = {std::min(span->second.first, t.body), std::max(span->second.second, t.end)};
+    }
+  }
+  fmt::print("{:18} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}\n", "operator", "ops", "packets", "wait ns",
+             "body ns", "longest", "signal", "span ns", "all us");
+  for (const auto& [op, of] : sums) {
+    uint64_t spans = 0;
+    for (const auto& [tensor, span] : of.spans) spans += span.second - span.first;
+    fmt::print("{:18} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}\n", op_name(op), of.spans.size(), of.packets,
+               of.wait / of.packets, of.body / of.packets, of.longest_body, of.signal / of.packets,
+               spans / of.spans.size(), spans / 1000);
+  }
+  return {};
+}
+
+Status run(const ModelShape& shape, const BenchOptions& bench) {
+  const uint32_t context = bench.context, steps = bench.steps;
+  PLOW_TRY(auto driver, open_cuda(0));
   double began = now_ms();
-  PLOW_TRY(BundleFile bundle, bundle_of(shape, driver->facts(), context + 8 * steps + 64));
+  PLOW_TRY(BundleFile bundle, bundle_of(shape, driver->facts(), bench, context + 8 * steps + 64));
   fmt::print("{}: scheduled in {:.0f} ms, {} packets\n", shape.name, now_ms() - began,
              bundle.programs()[0].packets.size());
   EngineOptions options;
   options.random_weights = true;
   options.slots = 1;
+  options.trace = bench.trace;
   options.deadline = std::chrono::milliseconds(5000);
   double weight_bytes = 0;
   for (const StreamEntry& entry : bundle.programs()[0].stream)
@@ -153,7 +211,7 @@ Status run(const ModelShape& shape, uint32_t context, uint32_t steps, uint32_t o
       "{} {} ...\n",
       context, steps, median, per_token.front(), per_token.back(), median / floor, first_answer[0],
       first_answer[1], first_answer[2]);
-  return {};
+  return bench.trace ? print_times(engine) : Status();
 }
 
 }  // namespace
@@ -162,14 +220,19 @@ Status run(const ModelShape& shape, uint32_t context, uint32_t steps, uint32_t o
 int main(int argc, char** argv) {
   setvbuf(stdout, nullptr, _IONBF, 0);
   if (argc < 4) {
-    fmt::print("usage: gpu_decode_bench SHAPE CONTEXT STEPS [DEVICE]\n");
+    fmt::print("usage: gpu_decode_bench SHAPE CONTEXT STEPS [plain] [trace]\n");
     return 2;
   }
+  plow::BenchOptions options;
+  options.context = static_cast<uint32_t>(std::atoi(argv[2]));
+  options.steps = static_cast<uint32_t>(std::atoi(argv[3]));
+  for (int i = 4; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "plain") options.rewrites = false;
+    if (std::string_view(argv[i]) == "trace") options.trace = true;
+  }
   for (const plow::ModelShape& shape : plow::kShapes) {
-    if (std::string(shape.name) != argv[1]) continue;
-    const plow::Status status =
-        plow::run(shape, static_cast<uint32_t>(std::atoi(argv[2])), static_cast<uint32_t>(std::atoi(argv[3])),
-                  argc > 4 ? static_cast<uint32_t>(std::atoi(argv[4])) : 0);
+    if (std::string_view(shape.name) != argv[1]) continue;
+    const plow::Status status = plow::run(shape, options);
     if (!status.ok()) fmt::print("error: {}\n", status.error().message);
     return status.ok() ? 0 : 1;
   }

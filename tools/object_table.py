@@ -3,11 +3,13 @@
 
     object_table.py [--quiet] ISA=OBJECT...     prints a table; exits 1 and names each body that is over
 
-Of NVIDIA's objects OBJECT.log is read (what `ptxas -v` said), of AMD's OBJECT.s (assembly, with LLVM's notes on
-every function). Registers: of a thread; on AMD, vector and accumulation registers of a lane together, and scalar ones
-of a wave. NVIDIA's bodies have the registers of the kernel that calls them. Stack: bytes a thread, of its own; spilled:
-the bytes of it to which registers are written. Shared: bytes of a team, those asked for at launch included.
+Of NVIDIA's objects OBJECT.log (what `nvlink -v` said) and OBJECT.parts/*.log (`ptxas -v`, of the kernels and of each
+body) are read, of AMD's OBJECT.s (assembly, with LLVM's notes on every function). Registers: of a thread; on AMD,
+vector and accumulation registers of a lane together, and scalar ones of a wave. NVIDIA's bodies have the registers of
+the kernel that calls them. Stack: bytes a thread, of its own; spilled: the bytes of it to which registers are written,
+those that a body saves for its caller among them. Shared: bytes of a team, those asked for at launch included.
 """
+import pathlib
 import re
 import struct
 import sys
@@ -22,13 +24,16 @@ LIMITS = {
     "gfx942": (512, 65536),
     "gfx950": (512, 163840),
 }
-# No body may spill in its loops. A body of AMD's saves registers of its caller, which the same instructions do: that
-# much is let pass. On sm_120, which has run nowhere yet, one of attention's six bodies (heads that a warp goes through
-# twice, or element by element) spills four words. The kernel keeps what it knows of its worker over the call of a body.
-SPILL_OF_BODY = {"sm_90a": 0, "sm_120": 16, "gfx942": 32, "gfx950": 32}
+# No body may spill in its loops. A body saves registers of its caller, which the same instructions do: that much is let
+# pass, of NVIDIA's the 16 that PLOW_KEEPS_FEW_REGISTERS names (isa/nvidia/prims.cuh) and two with the address to which
+# it returns. The kernel keeps what it knows of its worker over the call of a body.
+SPILL_OF_BODY = {"sm_90a": 72, "sm_120": 72, "gfx942": 32, "gfx950": 32}
 SPILL_OF_KERNEL = {"sm_90a": 128, "sm_120": 144, "gfx942": 128, "gfx950": 128}
 
-SHARED_WORD = 4  # of plow_carried: SharedBytes (isa/gpu/carried.h)
+# Of a block's shared memory, which nvlink counts and LIMITS do not (CUDA C++ programming guide 13.0, "Shared Memory" of
+# compute capabilities 8.x and later).
+SHARED_OF_THE_SYSTEM = 1024
+SHARED_WORD = 5  # of plow_carried: SharedBytes (isa/gpu/carried.h)
 RESIDENT = "plow_resident"
 
 
@@ -51,7 +56,7 @@ class Part:
 
 def short_name(symbol):
     """The kernel or operator that a symbol names; None for others."""
-    body = re.search(r"plow3dev(?:L)?\d+(\w+?)_team_body", symbol)
+    body = re.search(r"plow(?:3dev|6nvidia)(?:L)?\d+(\w+?)(?:_team)?_body[EIR]", symbol)
     if body:
         return body[1]
     return symbol if re.fullmatch(r"plow_[a-z_]+", symbol) else None
@@ -85,20 +90,20 @@ class Elf:
         raise ValueError(f"no symbol {symbol}")
 
 
-def nvidia_parts(elf, log):
+def nvidia_parts(elf, of_parts, of_link):
+    """From what ptxas said of the parts, and nvlink of the whole."""
     parts = {}
     current = None
-    for line in log.splitlines():
+    for line in of_parts.splitlines():
         if found := re.search(r"Function properties for (\S+)", line):
             current = parts.setdefault(short_name(found[1]), Part(short_name(found[1]) or ""))
         elif found := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores", line):
             # Of a body that is compiled for several types: the most.
             current.stack, current.spilled = max(current.stack, int(found[1])), max(current.spilled, int(found[2]))
-        elif found := re.search(r"Used (\d+) registers", line):
-            current.vector = int(found[1])
-            shared = re.search(r"(\d+) bytes smem", line)
-            current.shared = int(shared[1]) if shared else 0
     parts.pop(None, None)
+    for kernel, registers, shared in re.findall(
+            r"Function properties for '(\w+)':\s.*used (\d+) registers.*?(\d+) bytes smem", of_link):
+        parts[kernel].vector, parts[kernel].shared = int(registers), max(int(shared) - SHARED_OF_THE_SYSTEM, 0)
     for symbol, _, _, size in elf.symbols():
         if (name := short_name(symbol)) in parts:
             parts[name].code = max(parts[name].code, size)
@@ -127,9 +132,11 @@ def amd_parts(assembly):
 def read_parts(isa, path):
     with open(path, "rb") as f:
         elf = Elf(f.read())
-    with open(path + (".log" if isa.startswith("sm_") else ".s"), encoding="utf-8") as f:
-        text = f.read()
-    parts = nvidia_parts(elf, text) if isa.startswith("sm_") else amd_parts(text)
+    if isa.startswith("sm_"):
+        logs = sorted(pathlib.Path(path + ".parts").glob("*.log"))
+        parts = nvidia_parts(elf, "\n".join(log.read_text() for log in logs), pathlib.Path(path + ".log").read_text())
+    else:
+        parts = amd_parts(pathlib.Path(path + ".s").read_text())
     parts[RESIDENT].shared += elf.word("plow_carried", SHARED_WORD)
     return sorted(parts.values(), key=lambda part: (not part.is_kernel, part.name))
 

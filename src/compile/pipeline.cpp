@@ -63,23 +63,6 @@ std::string default_name(const std::filesystem::path& checkpoint) {
   return path.extension() == ".gguf" ? path.stem().string() : path.filename().string();
 }
 
-// Rewrites, and replays the log: what goes on is shown to compute what the model did.
-Result<RewriteResult> rewrite(const OpGraph& graph, const CompileOptions& options, const Part& part) {
-  RewriteOptions rewriting;
-  // A GPU's interpreter has no bodies of fused operators, so nothing is fused for it.
-  rewriting.enabled = options.rewrite && options.isa == Isa::kX86_64;
-  rewriting.disabled_rules = options.disabled_rules;
-  rewriting.part = &part;
-  rewriting.n_workers = options.n_workers;
-  rewriting.chunk_rows = options.chunk_rows;
-  PLOW_TRY(RewriteResult result, rewrite_graph(graph, rewriting));
-  PLOW_TRY_STATUS(verify_graph(result.graph));
-  if (!rewriting.enabled) return result;
-  PLOW_TRY(const RewriteLog log, parse_rewrite_log(result.log));
-  PLOW_TRY_STATUS(check_rewrite_log(log, result.graph));
-  return result;
-}
-
 // checkpoint -> OpGraph -> OpGraph -> (TileGraph -> Schedule -> packets) for every program. Each product is verified before the next is made.
 Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progress) {
   Compiled compiled;
@@ -100,7 +83,7 @@ Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progres
                                    compiled.max_context, graph.max_position, graph.max_position));
   }
   progress.stage("rewrite", 0, 1);
-  PLOW_TRY(compiled.rewritten, rewrite(graph, options, compiled.plan.part));
+  PLOW_TRY(compiled.rewritten, rewrite_model(graph, options, compiled.plan.part));
   progress.stage("programs", 0, 1);
   compiled.plan.settings = settings_for(compiled.rewritten.graph, compiled.plan.settings);
   PLOW_TRY(compiled.programs, build_programs(compiled.rewritten.graph, options.n_workers, options.chunk_rows, options.max_slots,
@@ -127,7 +110,7 @@ std::string build_record(const CompileOptions& options, const Compiled& compiled
   record["max_slots"] = options.max_slots;
   record["chunk_rows"] = options.chunk_rows;
   record["kv_dtype"] = dtype_name(options.kv_dtype);
-  record["rewrite"] = options.rewrite && options.isa == Isa::kX86_64;
+  record["rewrite"] = options.rewrite;
   if (!options.disabled_rules.empty()) {
     record["disabled_rules"] = json::array(options.disabled_rules.begin(), options.disabled_rules.end());
   }
@@ -223,6 +206,25 @@ Status write_receipt(const CompileOptions& options, std::span<const std::byte> m
 }
 
 }  // namespace
+
+Result<RewriteResult> rewrite_model(const OpGraph& graph, const CompileOptions& options, const Part& part) {
+  RewriteOptions rewriting;
+  rewriting.enabled = options.rewrite;
+  rewriting.disabled_rules = options.disabled_rules;
+  // What a GPU's interpreter has no body of is not made for it.
+  if (options.isa != Isa::kX86_64) {
+    for (std::string& rule : rules_that_need_more(gpu::has_body)) rewriting.disabled_rules.push_back(std::move(rule));
+  }
+  rewriting.part = &part;
+  rewriting.n_workers = options.n_workers;
+  rewriting.chunk_rows = options.chunk_rows;
+  PLOW_TRY(RewriteResult result, rewrite_graph(graph, rewriting));
+  PLOW_TRY_STATUS(verify_graph(result.graph));
+  if (!rewriting.enabled) return result;
+  PLOW_TRY(const RewriteLog log, parse_rewrite_log(result.log));
+  PLOW_TRY_STATUS(check_rewrite_log(log, result.graph));
+  return result;
+}
 
 uint64_t scratch_bytes(const std::vector<ProgramStages>& programs, Isa isa) {
   uint64_t most = 0;

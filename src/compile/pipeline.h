@@ -14,6 +14,7 @@
 #include "checkpoint/checkpoint.h"
 #include "compile/plan.h"
 #include "graph/graph.h"
+#include "rewrite/rewrite.h"
 #include "schedule/schedule.h"
 #include "tile/tile_graph.h"
 
@@ -77,6 +78,10 @@ struct CompileResult {
 
 // Compiles, verifies and writes the bundle. Errors: by class, nothing half-written.
 Result<CompileResult> compile_model(const CompileOptions& options, ProgressSink& progress);
+
+// The graph as it is tiled, by the options' target, rules and `rewrite`: what the target's interpreter has no body of is not made. The log is replayed,
+// so that what goes on is shown to compute what the model did.
+Result<RewriteResult> rewrite_model(const OpGraph& graph, const CompileOptions& options, const Part& part);
 
 // The stages between graph and packets for one program, re-derivable from what a bundle holds (explain, viz and reschedule use it).
 struct ProgramStages {

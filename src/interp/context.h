@@ -45,6 +45,12 @@ struct Control {
   alignas(kCounterLineBytes) Fault fault;  // of whoever set `abort` first; read it when all workers are back
 };
 
+// When a worker's packet began to wait, its body began, its signals began, and it was done, by the device's
+// clock in nanoseconds; of its last row tile.
+struct PacketTimes {
+  uint64_t wait, body, signal, end;
+};
+
 // The device as all workers see it.
 struct Device {
   const ProgramTable* programs = nullptr;
@@ -59,6 +65,15 @@ struct Device {
   uint64_t deadline_ns = 0;     // that one wait may take
   StepDescriptor* step = nullptr;
   Control* control = nullptr;
+  PacketTimes* times = nullptr;  // [workers][times_stride]: of the packets of the last step; null: nobody asked
+  uint32_t times_stride = 0;
+};
+
+// What a team knows of the tape that brings its weights (tape.h).
+struct TapePlace {
+  void* ring = nullptr;            // TapeRing; null: there is none
+  unsigned char* slots = nullptr;  // of its pieces
+  uint32_t n_pieces = 0;           // that the team has done with
 };
 
 // One worker's own.
@@ -67,7 +82,8 @@ struct Worker {
   uint32_t index = 0;
   unsigned char* scratch = nullptr;  // BundleHeader::scratch_bytes, 64-byte aligned
   uint32_t previous_counters = 0;    // of the program of the step before: what clear_bank has to clear
-  unsigned char* shared = nullptr;   // memory of the team's own, 128-byte aligned; none on a CPU
+  unsigned char* shared = nullptr;   // memory of the team's own, 128-byte aligned: what is near (near.h), then the bodies'; none on a CPU
+  TapePlace* tape = nullptr;         // in that memory
 };
 
 // What a body gets.
@@ -78,6 +94,7 @@ struct BodyContext {
   unsigned char* scratch;
   uint32_t step_index;  // 0 .. n_steps - 1
   unsigned char* shared = nullptr;
+  TapePlace* tape = nullptr;
 };
 
 }  // namespace plow

@@ -18,6 +18,15 @@
 #ifndef PLOW_DEVICE_BODY
 #define PLOW_DEVICE_BODY PLOW_DEVICE
 #endif
+// A function that is called and not inlined where that is the ISA's to choose: long, and used from several places or
+// rarely.
+#ifndef PLOW_DEVICE_CALL
+#define PLOW_DEVICE_CALL PLOW_DEVICE_BODY
+#endif
+// Before such a function, or before its template: it needs most registers, and keeps few of its caller's.
+#ifndef PLOW_KEEPS_FEW_REGISTERS
+#define PLOW_KEEPS_FEW_REGISTERS
+#endif
 // PLOW_DEVICE for member functions.
 #ifndef PLOW_DEVICE_MEMBER
 #define PLOW_DEVICE_MEMBER inline

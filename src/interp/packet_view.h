@@ -39,6 +39,7 @@ PLOW_DEVICE uint32_t step_row(const BodyContext& ctx, const Packet& packet, uint
 template <class F>
 PLOW_DEVICE void for_columns(const Packet& packet, uint32_t cols, const F& f) {
   const uint32_t tiles_a_range = packet.col_stride == 1 ? packet.col_count : 1;
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = 0; i < packet.col_count; i += tiles_a_range) {
     const uint32_t begin = (packet.col_first + i * packet.col_stride) * packet.tile_cols;
     const uint32_t end = min_u32(begin + tiles_a_range * packet.tile_cols, cols);

@@ -58,6 +58,7 @@ PLOW_DEVICE uint32_t banded(uint32_t counter, Band band, uint32_t row_tile) {
 template <class I>
 PLOW_DEVICE void clear_bank(const Device& device, uint32_t epoch, uint32_t n_counters) {
   const uint32_t bank = (epoch + kCounterBanks - 1) % kCounterBanks;
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = I::thread(); i < n_counters; i += I::n_threads())
     I::store_relaxed(counter_word(device, bank, i), 0);
 }
@@ -69,6 +70,7 @@ PLOW_DEVICE void advance(const Device& device, uint32_t epoch, uint32_t step_ind
   StepDescriptor& step = *device.step;
   if (step_index + 1 < step.n_steps) {
     const Sampled* sampled = step.sampled + size_t{step_index} * step.n_samples;
+    PLOW_UNROLL_BY(1)
     for (uint32_t s = 0; s < step.n_samples; ++s) {
       const uint32_t row = step.sample_rows[s];
       const uint32_t position = ++step.positions[row];

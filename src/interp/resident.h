@@ -42,14 +42,6 @@ namespace dev {
 constexpr uint32_t kStopServing = 0xffffffffu;  // in Resident::go
 constexpr uint32_t kBellsBetweenClocks = 64;
 
-template <class I, class T>
-PLOW_DEVICE void copy_words(T* to, const T* from, uint32_t n) {
-  static_assert(sizeof(T) % sizeof(uint32_t) == 0);
-  auto* out = reinterpret_cast<uint32_t*>(to);
-  const auto* in = reinterpret_cast<const uint32_t*>(from);
-  for (uint32_t i = I::thread(); i < n * (sizeof(T) / sizeof(uint32_t)); i += I::n_threads()) out[i] = in[i];
-}
-
 // Worker 0: the step of the mailbox becomes the device's.
 template <class I>
 PLOW_DEVICE void receive_step(const Resident& resident) {
@@ -62,8 +54,10 @@ PLOW_DEVICE void receive_step(const Resident& resident) {
   copy_words<I>(resident.sample_rows, from.sample_rows, samples);
   copy_words<I>(resident.sampling, from.sampling, samples);
   copy_words<I>(resident.spans, from.spans, spans);
+  PLOW_UNROLL_BY(1)
   for (uint32_t s = 0; s < spans; ++s) {
     const Span span = from.spans[s];
+    PLOW_UNROLL_BY(1)
     for (uint32_t g = 0; g < resident.n_kv_groups; ++g) {
       const size_t row = size_t{span.slot} * to.table_width;
       const uint32_t positions = span.first_position + span.n_rows + steps - 1;
@@ -120,9 +114,13 @@ PLOW_DEVICE void report_step(const Resident& resident, uint32_t call) {
 
 // One worker, from launch to end.
 template <class I, class Bodies>
-PLOW_DEVICE void serve(const Resident& resident, uint32_t index, unsigned char* shared) {
-  static_assert(HasSystemWords<I>);
+PLOW_DEVICE void serve(const Resident& resident, uint32_t index, unsigned char* shared, TapePlace tape = {}) {
+  static_assert(HasSystemWords<I> && (HasStage<I> || !HasTape<I>));
   Worker worker{&resident.device, index, resident.scratch + index * resident.scratch_stride, 0, shared};
+  if constexpr (HasTape<I>) {
+    worker.tape = &reinterpret_cast<Near*>(shared)->tape;
+    if (I::thread() == 0) *worker.tape = tape;  // the team agrees on its first call before it is looked at
+  }
   for (uint32_t call = resident.first_call;;) {
     uint32_t next = 0;
     if (I::thread() == 0) {
@@ -140,7 +138,12 @@ PLOW_DEVICE void serve(const Resident& resident, uint32_t index, unsigned char* 
       if (next != kStopServing) receive_step<I>(resident);
       if (I::thread() == 0) I::store_release(resident.go, next);
     }
-    if (next == kStopServing) return;
+    if (next == kStopServing) {
+      if constexpr (HasTape<I>) {
+        if (I::thread() == 0) order_tape<I>(*worker.tape, kEndTape);
+      }
+      return;
+    }
     call = next;
     (void)run_steps<I, Bodies>(worker);  // what became of it is in Control
     I::settle();

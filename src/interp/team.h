@@ -61,6 +61,18 @@ concept HasMatrixUnit = HasLanes<B> && requires(const uint32_t (&words)[4], floa
   B::multiply_add(words, words, c);
 };
 
+// Only where a warp of 32 lanes does: A of 16 x 16 by B of 16 x 8, both bf16, added to C of 16 x 8 in f32. Of row g =
+// l / 4, lane l gives columns 4 (l % 4) to 4 (l % 4) + 3 of A, two to a word with the lower half first: a[0] and a[2] of
+// row g, a[1] and a[3] of row g + 8; and as b0 and b1 those rows of column g of B. It holds C[g + 8 u][2 (l % 4) + i] as
+// c[2 u + i], u and i 0 and 1. A row of C depends on nothing but that row of A.
+template <class B>
+concept HasWarpUnit = HasLanes<B> && requires(const uint32_t (&a)[4], uint32_t b, float (&c)[4], uint32_t (&to)[4]) {
+  B::kWaves;  // of a team
+  B::multiply_add(a, b, b, c);
+  typename B::TeamAddress;                               // of the team's memory, to which bytes can be added
+  B::template load_team<16>(B::team_address(to), to);  // 16 bytes from that many behind an address on
+};
+
 template <class B>
 PLOW_DEVICE uint32_t lane() {
   return B::thread() % B::kLanes;
@@ -90,6 +102,7 @@ struct Largest {
 // `op` over groups of `width` neighbouring lanes (a power of two); every lane gets its group's result.
 template <class B, class T, class Op>
 PLOW_DEVICE T reduce_lanes(T value, uint32_t width, const Op& op) {
+  PLOW_UNROLL_BY(1)
   for (uint32_t mask = width / 2; mask > 0; mask /= 2) value = op(value, B::lane_xor(value, mask));
   return value;
 }
@@ -106,20 +119,174 @@ PLOW_DEVICE T reduce_team(T value, const Op& op, unsigned char* shared) {
   if (lane<B>() == 0) of_wave[wave<B>()] = value;
   B::settle();
   T result = of_wave[0];
+  PLOW_UNROLL_BY(1)
   for (uint32_t w = 1; w < n_waves<B>(); ++w) result = op(result, of_wave[w]);
   B::settle();
   return result;
 }
 
-// Calls f(row, column) for every element of the packet's rows and columns, shared out over the threads:
-// neighbours get neighbouring columns.
-template <class B, class F>
-PLOW_DEVICE void each_element(const BodyContext& ctx, const Packet& packet, uint32_t row_tile, uint32_t cols,
-                              const F& f) {
+// Quad neighbouring elements: one load or store of a thread.
+template <class T>
+struct alignas(4 * sizeof(T)) QuadOf {
+  T value[4];
+};
+using Quad = QuadOf<float>;
+
+// n elements from `from` on, 1 to 4; the others are 0 and are not read. REQUIRES that `from` is aligned to
+// QuadOf<T> where n is 4. Unrolled: an array whose index is not known lies in the threads' local memory.
+template <class T>
+PLOW_DEVICE QuadOf<T> load_four(const T* from, uint32_t n) {
+  if (n == 4) return *reinterpret_cast<const QuadOf<T>*>(from);
+  QuadOf<T> four{};
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (i < n) four.value[i] = from[i];
+  }
+  return four;
+}
+
+template <class T>
+PLOW_DEVICE void store_four(T* to, const QuadOf<T>& four, uint32_t n) {
+  if (n == 4) {
+    *reinterpret_cast<QuadOf<T>*>(to) = four;
+    return;
+  }
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (i < n) to[i] = four.value[i];
+  }
+}
+
+// f of each of the four, and of each with its neighbour in `b`. What is loaded is turned into floats here and
+// not by the load, so that a load does not wait for the one before it.
+template <class T, class F>
+PLOW_DEVICE Quad map_four(const QuadOf<T>& a, const F& f) {
+  Quad out;
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 4; ++i) out.value[i] = f(to_float(a.value[i]));
+  return out;
+}
+template <class T, class U, class F>
+PLOW_DEVICE Quad map_four(const QuadOf<T>& a, const QuadOf<U>& b, const F& f) {
+  Quad out;
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 4; ++i) out.value[i] = f(to_float(a.value[i]), to_float(b.value[i]));
+  return out;
+}
+
+// arena_row() of a tensor, of which memory is asked once.
+struct ActivationRows {
+  float* first;
+  size_t stride;  // in floats
+
+  PLOW_DEVICE_MEMBER float* row(uint32_t r) const { return first + r * stride; }
+};
+PLOW_DEVICE ActivationRows activation_rows(const BodyContext& ctx, const TensorEntry& tensor) {
+  return {arena_row(ctx, tensor, 0), tensor.row_stride / sizeof(float)};
+}
+
+// Shares `width` pieces of each of `n_runs` runs out over the team: load(run, piece) -> what it loaded, for
+// kAtOnce pieces, then store(run, piece, loaded) for each of them. So all loads of a thread's pieces are on
+// their way before the first is waited for. No division a piece, and none at all where there is one run.
+template <class B, uint32_t kAtOnce, class Load, class Store>
+PLOW_DEVICE void each_piece(uint32_t n_runs, uint32_t width, const Load& load, const Store& store) {
+  const uint32_t n = n_runs * width, threads = B::n_threads();
+  const bool one = n_runs == 1;
+  uint32_t run = one ? 0 : B::thread() / width, piece = B::thread() - run * width;
+  const uint32_t runs_further = one ? 0 : threads / width, pieces_further = threads - runs_further * width;
+  PLOW_UNROLL_BY(1)
+  for (uint32_t i = B::thread(); i < n; i += kAtOnce * threads) {
+    decltype(load(0u, 0u)) loaded[kAtOnce] = {};
+    uint32_t runs[kAtOnce], pieces[kAtOnce];
+    PLOW_UNROLL
+    for (uint32_t j = 0; j < kAtOnce; ++j) {
+      runs[j] = run;
+      pieces[j] = piece;
+      if (i + j * threads < n) loaded[j] = load(run, piece);
+      run += runs_further;
+      piece += pieces_further;
+      if (piece >= width && !one) piece -= width, ++run;
+    }
+    PLOW_UNROLL
+    for (uint32_t j = 0; j < kAtOnce; ++j) {
+      if (i + j * threads < n) store(runs[j], pieces[j], loaded[j]);
+    }
+  }
+}
+
+// The same over the packet's rows and columns by four columns: load(row, column, n) and store(row, column, n,
+// loaded), where n is 4, or fewer at the last columns of a row. REQUIRES an operator that is cut by a
+// multiple of 4 columns.
+template <class B, class Load, class Store>
+PLOW_DEVICE void each_four(const BodyContext& ctx, const Packet& packet, uint32_t row_tile, uint32_t cols,
+                           const Load& load, const Store& store) {
+  constexpr uint32_t kAtOnce = 4;  // with two inputs, eight loads of 16 bytes
   const Range rows = packet_rows(ctx, packet, row_tile);
   for_columns(packet, cols, [&](uint32_t begin, uint32_t end) {
-    const uint32_t width = end - begin, n = width * (rows.end - rows.begin);
-    for (uint32_t i = B::thread(); i < n; i += B::n_threads()) f(rows.begin + i / width, begin + i % width);
+    each_piece<B, kAtOnce>(
+        rows.end - rows.begin, ceil_div(end - begin, 4),
+        [&](uint32_t run, uint32_t piece) {
+          const uint32_t c = begin + 4 * piece;
+          return load(rows.begin + run, c, min_u32(4, end - c));
+        },
+        [&](uint32_t run, uint32_t piece, const auto& loaded) {
+          const uint32_t c = begin + 4 * piece;
+          store(rows.begin + run, c, min_u32(4, end - c), loaded);
+        });
+  });
+}
+
+// out = f(x), element by element.
+template <class B, class F>
+PLOW_DEVICE void map_elements(const BodyContext& ctx, const Packet& packet, uint32_t row_tile,
+                              const TensorEntry& x, const TensorEntry& out, const F& f) {
+  const ActivationRows from = activation_rows(ctx, x), to = activation_rows(ctx, out);
+  each_four<B>(
+      ctx, packet, row_tile, out.cols,
+      [&](uint32_t row, uint32_t c, uint32_t n) { return load_four(from.row(row) + c, n); },
+      [&](uint32_t row, uint32_t c, uint32_t n, const Quad& loaded) {
+        store_four(to.row(row) + c, map_four(loaded, f), n);
+      });
+}
+
+// out = f(x, y), element by element; y(row) is where y's row begins.
+template <class B, class Y, class F>
+PLOW_DEVICE void map_elements(const BodyContext& ctx, const Packet& packet, uint32_t row_tile,
+                              const TensorEntry& x, const Y& y, const TensorEntry& out, const F& f) {
+  const ActivationRows from = activation_rows(ctx, x), to = activation_rows(ctx, out);
+  using Second = decltype(load_four(y(0u), 0u));
+  struct Both {
+    Quad x;
+    Second y;
+  };
+  each_four<B>(
+      ctx, packet, row_tile, out.cols,
+      [&](uint32_t row, uint32_t c, uint32_t n) {
+        return Both{load_four(from.row(row) + c, n), load_four(y(row) + c, n)};
+      },
+      [&](uint32_t row, uint32_t c, uint32_t n, const Both& loaded) {
+        store_four(to.row(row) + c, map_four(loaded.x, loaded.y, f), n);
+      });
+}
+
+// each_piece() over `width` pieces of every head of the packet: load(row, column, piece) and store(row,
+// column, piece, loaded), `column` the head's first.
+template <class B, uint32_t kAtOnce, class Load, class Store>
+PLOW_DEVICE void each_head_piece(const BodyContext& ctx, const Packet& packet, uint32_t row_tile,
+                                 uint32_t cols, uint32_t head_dim, uint32_t width, const Load& load,
+                                 const Store& store) {
+  const Range rows = packet_rows(ctx, packet, row_tile);
+  const uint32_t n_rows = rows.end - rows.begin;
+  for_columns(packet, cols, [&](uint32_t begin, uint32_t end) {
+    const uint32_t heads = (end - begin) / head_dim;
+    const auto row_of = [&](uint32_t run) { return n_rows == 1 ? 0 : run / heads; };
+    const auto column_of = [&](uint32_t run) { return begin + (run - row_of(run) * heads) * head_dim; };
+    each_piece<B, kAtOnce>(
+        n_rows * heads, width,
+        [&](uint32_t run, uint32_t piece) { return load(rows.begin + row_of(run), column_of(run), piece); },
+        [&](uint32_t run, uint32_t piece, const auto& loaded) {
+          store(rows.begin + row_of(run), column_of(run), piece, loaded);
+        });
   });
 }
 

@@ -12,9 +12,13 @@
 #include "ops/gather_rows/team_body.h"
 #include "ops/glu/team_body.h"
 #include "ops/kv_append/team_body.h"
-#include "ops/linear/team_body.h"
+#include "ops/norm_add/team_body.h"
+#include "ops/norm_rope/team_body.h"
+#include "ops/norm_rope_kv_append/team_body.h"
+#include "ops/product_team_body.h"
 #include "ops/rms_norm/team_body.h"
 #include "ops/rope/team_body.h"
+#include "ops/rope_kv_append/team_body.h"
 #include "ops/rope_table/team_body.h"
 #include "ops/sample/team_body.h"
 #include "ops/scale/team_body.h"
@@ -28,12 +32,13 @@ struct TeamBodies {
   PLOW_DEVICE_MEMBER static void run(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
     static_assert(IsTeam<B>);
     switch (static_cast<Op>(packet.body)) {
+#define PLOW_TEAM_PRODUCT(Name, text)
 #define PLOW_TEAM_BODY(Name, text) \
   case Op::k##Name:                \
     return text##_team_body<B>(ctx, packet, row_tile);
 #include "ops/team_bodies.def"
       default:
-        B::trap();
+        product_team_body<B>(ctx, packet, row_tile);
     }
   }
 };

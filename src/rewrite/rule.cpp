@@ -100,6 +100,17 @@ Result<std::vector<bool>> enabled_rules(std::span<const RuleText> rules, const s
   return enabled;
 }
 
+std::vector<std::string> rules_that_need_more(bool (*available)(Op)) {
+  std::vector<std::string> names;
+  for (const RewriteRule& rule : compiled_rules()) {
+    const auto needs_more = [&](const PatternTerm& term) {
+      return term.kind == PatternTerm::Kind::kOperator && !available(term.op);
+    };
+    if (std::any_of(rule.right.terms.begin(), rule.right.terms.end(), needs_more)) names.emplace_back(rule.text.name);
+  }
+  return names;
+}
+
 std::vector<std::string> unproved_rules(std::span<const RuleText> rules) {
   std::vector<std::string> names;
   for (const RuleText& rule : rules) {

@@ -44,6 +44,8 @@ const RuleText* find_rule(std::string_view name);  // null when there is none
 // disabled rule that does not exist; the message lists those that do.
 Result<std::vector<bool>> enabled_rules(std::span<const RuleText> rules,
                                         const std::vector<std::string>& disabled);
+// The names of the table's rules whose right side has an operator of which available() is false.
+std::vector<std::string> rules_that_need_more(bool (*available)(Op));
 // The names of those that are not proved, and so never fire.
 std::vector<std::string> unproved_rules(std::span<const RuleText> rules);
 

@@ -40,6 +40,11 @@ Result<std::unique_ptr<CpuDevice>> CpuDevice::create(const DevicePlan& plan, Isa
   device.deadline_ns = static_cast<uint64_t>(plan.deadline.count());
   device.step = &cpu->step_;
   device.control = &cpu->control_;
+  if (plan.trace) {
+    device.times_stride = longest_list(*plan.bundle);
+    cpu->times_.resize(size_t{device.times_stride} * device.n_workers);
+    device.times = cpu->times_.data();
+  }
   PLOW_TRY(cpu->workers_, WorkerThreads::start(x86_64_interpreter(level), device, cpu->scratch_.data(),
                                                cpu->scratch_stride_, pin));
   return cpu;
@@ -65,6 +70,16 @@ Result<std::optional<Fault>> CpuDevice::run(StepDescriptor& step) {
   const Fault fault = control_.fault;
   restart();
   return std::optional(fault);
+}
+
+Result<std::vector<std::vector<PacketTimes>>> CpuDevice::read_times(uint32_t program) {
+  if (times_.empty()) return usage_error("The engine was made without a trace.");
+  std::vector<std::vector<PacketTimes>> times;
+  for (uint32_t w = 0; w < device_.n_workers; ++w) {
+    const PacketTimes* first = times_.data() + size_t{w} * device_.times_stride;
+    times.emplace_back(first, first + device_.programs[program].workers[w].n_packets);
+  }
+  return times;
 }
 
 Status CpuDevice::read_arena(uint64_t offset, std::span<std::byte> to) {

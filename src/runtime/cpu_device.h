@@ -17,6 +17,7 @@ class CpuDevice final : public StepDevice {
 
   Result<std::optional<Fault>> run(StepDescriptor& step) override;
   Status read_arena(uint64_t offset, std::span<std::byte> to) override;
+  Result<std::vector<std::vector<PacketTimes>>> read_times(uint32_t program) override;
   std::string name() const override { return "cpu"; }
 
  private:
@@ -27,6 +28,7 @@ class CpuDevice final : public StepDevice {
   DeviceMemory arena_, counters_, scratch_;
   uint64_t scratch_stride_ = 0;
   std::vector<DeviceMemory> pools_;  // by KV group
+  std::vector<PacketTimes> times_;
   std::vector<unsigned char*> pool_pointers_;
   StepDescriptor step_{};
   Control control_{};

@@ -366,6 +366,9 @@ Result<StepResult> Engine::step(std::span<const StepRequest> requests, const Ste
 const BundleFile& Engine::bundle() const { return state_->bundle; }
 IsaLevel Engine::isa_level() const { return state_->isa; }
 std::string Engine::device_name() const { return state_->device->name(); }
+Result<std::vector<std::vector<PacketTimes>>> Engine::packet_times(uint32_t program) {
+  return state_->device->read_times(program);
+}
 Result<double> Engine::read_bandwidth() { return state_->device->read_bandwidth(); }
 uint32_t Engine::n_workers() const { return state_->bundle.header().n_workers; }
 uint32_t Engine::n_slots() const { return static_cast<uint32_t>(state_->slots.size()); }

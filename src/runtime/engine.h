@@ -9,6 +9,7 @@
 #include "abi/step.h"
 #include "base/error.h"
 #include "bundle/bundle.h"
+#include "interp/context.h"
 #include "isa/x86_64/interpreter.h"
 #include "runtime/block_pool.h"
 #include "runtime/gpu_driver.h"
@@ -37,6 +38,7 @@ struct EngineOptions {
   bool verify_tape = false;  // read all weights and compare their digest
   bool require_receipt = true;  // refuse a bundle that plow_verify has not accepted
   bool random_weights = false;  // of a GPU: make weights there instead of reading the bundle's, for measuring
+  bool trace = false;           // packets note their times: packet_times()
   // A wait inside a step that takes longer than this fails the step. Far above any wait of a healthy step on
   // a loaded machine.
   std::chrono::milliseconds deadline{30'000};
@@ -133,6 +135,8 @@ class Engine {
   IsaLevel isa_level() const;  // that runs; kAuto on a GPU
   std::string device_name() const;  // "cpu", or the GPU's name
   Result<double> read_bandwidth();  // of the device, measured now; 0 on a CPU
+  // See StepDevice::read_times.
+  Result<std::vector<std::vector<PacketTimes>>> packet_times(uint32_t program);
   uint32_t n_workers() const;
   uint32_t n_slots() const;
   uint32_t context() const;  // positions that a sequence may have

@@ -267,6 +267,7 @@ struct EngineLoader {
     plan.max_samples = state.max_samples;
     plan.deadline = options.deadline;
     plan.random_weights = options.random_weights;
+    plan.trace = options.trace;
     PLOW_TRY_STATUS(make_cache(plan));
     set_arrays();
     return make_device(plan, std::move(driver));

@@ -155,6 +155,11 @@ Status ResidentDevice::allocate(const DevicePlan& plan) {
   device.history_stride = plan.context;
   device.deadline_ns = static_cast<uint64_t>(plan.deadline.count());
   resident_.idle_ns = static_cast<uint64_t>(std::chrono::nanoseconds(kIdle).count());
+  if (plan.trace) {
+    device.times_stride = longest_list(*plan.bundle);
+    PLOW_TRY(device.times,
+             device_array<PacketTimes>(*driver_, uint64_t{device.times_stride} * header.n_workers, "a trace"));
+  }
   return {};
 }
 
@@ -340,6 +345,20 @@ Result<std::optional<Fault>> ResidentDevice::run(StepDescriptor& step) {
     std::copy_n(params.top, size_t{step.n_steps} * params.n_top, step.sampling[s].top);
   }
   return std::optional<Fault>();
+}
+
+Result<std::vector<std::vector<PacketTimes>>> ResidentDevice::read_times(uint32_t program) {
+  const Device& device = resident_.device;
+  if (device.times == nullptr) return usage_error("The engine was made without a trace.");
+  std::vector<std::vector<PacketTimes>> times;
+  const auto workers = bundle_->programs()[program].workers;
+  for (size_t w = 0; w < workers.size(); ++w) {
+    times.emplace_back(workers[w].n_packets);
+    PLOW_TRY_STATUS(driver_->download(times.back().data(),
+                                      reinterpret_cast<const unsigned char*>(device.times + w * device.times_stride),
+                                      times.back().size() * sizeof(PacketTimes)));
+  }
+  return times;
 }
 
 Status ResidentDevice::write_history(uint32_t slot, uint32_t position, std::span<const uint32_t> tokens) {

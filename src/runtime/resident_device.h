@@ -21,6 +21,7 @@ class ResidentDevice final : public StepDevice {
   Result<std::optional<Fault>> run(StepDescriptor& step) override;
   Status write_history(uint32_t slot, uint32_t position, std::span<const uint32_t> tokens) override;
   Status read_arena(uint64_t offset, std::span<std::byte> to) override;
+  Result<std::vector<std::vector<PacketTimes>>> read_times(uint32_t program) override;
   std::string name() const override { return driver_->facts().name; }
   Result<double> read_bandwidth() override;
 

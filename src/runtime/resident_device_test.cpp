@@ -20,11 +20,21 @@ namespace {
 using emulated::EmulatedDriver;
 using emulated::EmulatedMatrixTeam;
 using emulated::EmulatedOptions;
+using emulated::EmulatedTapeTeam;
 using emulated::EmulatedTeam;
+using emulated::EmulatedWarpTeam;
 
 // A kind of GPU: its threads' primitives, and an instruction set of that kind.
 struct WavesOf32 {
   using Team = EmulatedTeam<32>;
+  static constexpr Isa kIsa = Isa::kSm90a;
+};
+struct WarpsWithMatrixUnits {
+  using Team = EmulatedWarpTeam;
+  static constexpr Isa kIsa = Isa::kSm120;
+};
+struct WarpsWithTape {
+  using Team = EmulatedTapeTeam;
   static constexpr Isa kIsa = Isa::kSm90a;
 };
 struct WavesOf64 {
@@ -39,12 +49,12 @@ struct WavesOf64WithMatrixUnits {
 // Fibers take their time, so each suite is run on those kinds that differ in what it looks at.
 template <class Gpu>
 class ResidentDeviceOn : public testing::Test {};
-using Gpus = testing::Types<WavesOf32, WavesOf64, WavesOf64WithMatrixUnits>;
+using Gpus = testing::Types<WavesOf32, WarpsWithTape, WavesOf64, WavesOf64WithMatrixUnits>;
 TYPED_TEST_SUITE(ResidentDeviceOn, Gpus);
 
 template <class Gpu>
 class ResidentDeviceWithProductsOn : public testing::Test {};
-using Products = testing::Types<WavesOf32, WavesOf64WithMatrixUnits>;
+using Products = testing::Types<WavesOf32, WarpsWithMatrixUnits, WarpsWithTape, WavesOf64WithMatrixUnits>;
 TYPED_TEST_SUITE(ResidentDeviceWithProductsOn, Products);
 
 template <class Gpu>
@@ -56,7 +66,8 @@ template <class Gpu = WavesOf32>
 SeededToy gpu_toy(SeededToyOptions options = {}) {
   options.isa = Gpu::kIsa;
   SeededToy toy = make_seeded_toy(options);
-  toy.tables.header.scratch_bytes = 8 * options.shape.vocab;
+  toy.tables.header.scratch_bytes =
+      static_cast<uint32_t>(dev::sample_team_scratch_bytes(options.shape.vocab));
   return toy;
 }
 

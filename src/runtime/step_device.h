@@ -7,6 +7,7 @@
 #include "bundle/bundle.h"
 #include "interp/context.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -26,6 +27,7 @@ struct DevicePlan {
   uint32_t table_width = 0;
   std::chrono::nanoseconds deadline{};  // of one wait
   bool random_weights = false;          // the tape is empty and is to be made on the device
+  bool trace = false;                   // packets note their times
 };
 
 class StepDevice {
@@ -46,6 +48,10 @@ class StepDevice {
   // Bytes of the activations, as the last step left them.
   virtual Status read_arena(uint64_t offset, std::span<std::byte> to) = 0;
 
+  // The times of the packets of the last step, by worker and place in its list; of packets without a row tile
+  // in that step, those of an earlier one. Errors (kUsage): the plan did not ask for a trace.
+  virtual Result<std::vector<std::vector<PacketTimes>>> read_times(uint32_t program) = 0;
+
   virtual std::string name() const = 0;
 
   // Bytes a second at which the workers together read the weights, measured now; the floor of a step. 0 where
@@ -55,6 +61,14 @@ class StepDevice {
 
 // Epochs count up to here; then counters and epochs start again, so that no comparison ever sees one wrap.
 constexpr uint32_t kLastEpoch = 0xf0000000u;
+
+// Packets of the longest list of a worker.
+inline uint32_t longest_list(const BundleFile& bundle) {
+  uint32_t most = 0;
+  for (const ProgramView& program : bundle.programs())
+    for (const WorkerEntry& worker : program.workers) most = std::max(most, worker.n_packets);
+  return most;
+}
 
 // A program's tables where the bundle has them.
 inline ProgramTable table_of(const ProgramView& view) {

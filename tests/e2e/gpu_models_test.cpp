@@ -125,7 +125,12 @@ class TinyModelOnGpu : public testing::TestWithParam<std::string> {
 
 TEST_P(TinyModelOnGpu, LogitsAreTransformersOnAnEmulatedGpu) {
   if (!full() && !stands_for_its_family(GetParam())) GTEST_SKIP() << kWhySkipped;
-  expect_within_on_emulated<emulated::EmulatedTeam<32>>(Isa::kSm90a);
+  expect_within_on_emulated<emulated::EmulatedTapeTeam>(Isa::kSm90a);
+}
+
+TEST_P(TinyModelOnGpu, LogitsAreTransformersOnAnEmulatedGpuWithoutTape) {
+  if (!full()) GTEST_SKIP() << "toys run on these; set PLOW_TEST_FULL=1";
+  expect_within_on_emulated<emulated::EmulatedWarpTeam>(Isa::kSm120);
 }
 
 TEST_P(TinyModelOnGpu, LogitsAreTransformersOnAnEmulatedGpuWithWavesOf64Lanes) {

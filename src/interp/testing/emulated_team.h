@@ -5,6 +5,7 @@
 #pragma once
 
 #include "interp/host_words.h"
+#include "interp/tape.h"
 #include "interp/team.h"
 
 #include <algorithm>
@@ -45,8 +46,17 @@ struct alignas(16) Stack {
   uintptr_t words[kWords];
 };
 
+// A copy on its way; from null: zeros.
+struct Staged {
+  void* to;
+  const void* from;
+  size_t bytes;
+};
+
 struct Fiber {
   void* stopped_at = nullptr;
+  std::vector<Staged> staged;
+  std::vector<size_t> groups;  // ends, in `staged`
   uint32_t index = 0, team = 0, thread = 0, lanes = 0, threads = 0;
   bool waits = false, done = false;
 };
@@ -55,28 +65,33 @@ struct Fiber {
 class EmulatedGpu {
  public:
   struct Team {
-    Meeting all;
+    Meeting all;       // threads of the team
+    Meeting everyone;  // those that play its tape, too
     std::vector<Meeting> waves;
     uint32_t agreed = 0;
     bool refused = false;
     std::vector<uint64_t> exchange;                  // by thread
-    std::vector<std::array<uint32_t, 8>> fragments;  // by thread: of A and of B of its wave's matrix unit
+    std::vector<std::array<uint32_t, 12>> fragments;  // by thread: of A and of B of its wave's matrix unit
     std::vector<unsigned char> shared_bytes;
     unsigned char* shared = nullptr;
   };
 
-  EmulatedGpu(uint32_t n_teams, uint32_t n_threads, uint32_t lanes, uint64_t shared_bytes, uint64_t seed)
+  // `tape_threads`: of each team, after its n_threads.
+  EmulatedGpu(uint32_t n_teams, uint32_t n_threads, uint32_t tape_threads, uint32_t lanes, uint64_t shared_bytes,
+              uint64_t seed)
       : teams_(n_teams), random_(seed) {
     for (uint32_t t = 0; t < n_teams; ++t) {
       Team& team = teams_[t];
       team.all.n = n_threads;
-      team.waves.assign(n_threads / lanes, Meeting{lanes, {}});
-      team.exchange.resize(n_threads);
-      team.fragments.resize(n_threads);
+      const uint32_t all_threads = n_threads + tape_threads;
+      team.everyone.n = all_threads;
+      team.waves.assign(all_threads / lanes, Meeting{lanes, {}});
+      team.exchange.resize(all_threads);
+      team.fragments.resize(all_threads);
       team.shared_bytes.assign(shared_bytes + 256, 0xcc);
       const auto address = reinterpret_cast<uintptr_t>(team.shared_bytes.data());
       team.shared = team.shared_bytes.data() + (256 - address % 256);
-      for (uint32_t i = 0; i < n_threads; ++i) {
+      for (uint32_t i = 0; i < all_threads; ++i) {
         auto fiber = std::make_unique<Fiber>();
         fiber->index = static_cast<uint32_t>(fibers_.size());
         fiber->team = t;
@@ -147,6 +162,7 @@ class EmulatedGpu {
     yield();
   }
   void yield() { switch_stack(&current()->stopped_at, scheduler_); }
+  uint32_t random_below(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
 
  private:
   static void enter() {
@@ -207,6 +223,34 @@ struct EmulatedTeam : dev::HostWords {
     return other;
   }
 
+  // What was staged comes when the thread waits for it, no sooner.
+  template <uint32_t kBytes>
+  static void stage(void* to, const void* from, bool exists) {
+    EmulatedGpu::current()->staged.push_back({to, exists ? from : nullptr, kBytes});
+    std::memset(to, 0xcc, kBytes);
+  }
+  static void commit_stage() {
+    Fiber& fiber = *EmulatedGpu::current();
+    fiber.groups.push_back(fiber.staged.size());
+  }
+  static void await_stage(bool but_the_last) {
+    Fiber& fiber = *EmulatedGpu::current();
+    const size_t keep = but_the_last ? 1 : 0;
+    if (fiber.groups.size() <= keep) return;
+    const size_t n = fiber.groups[fiber.groups.size() - 1 - keep];
+    for (size_t i = 0; i < n; ++i) {
+      const Staged& one = fiber.staged[i];
+      if (one.from == nullptr) {
+        std::memset(one.to, 0, one.bytes);
+      } else {
+        std::memcpy(one.to, one.from, one.bytes);
+      }
+    }
+    fiber.staged.erase(fiber.staged.begin(), fiber.staged.begin() + static_cast<ptrdiff_t>(n));
+    fiber.groups.clear();
+    if (keep == 1) fiber.groups.push_back(fiber.staged.size());
+  }
+
   static uint32_t load_acquire_system(const uint32_t* word) { return load_acquire(word); }
   static void store_release_system(uint32_t* word, uint32_t value) { store_release(word, value); }
   static void add_relaxed(uint32_t* word, uint32_t value) { *word += value; }
@@ -261,6 +305,85 @@ struct EmulatedMatrixTeam : EmulatedTeam<64> {
       for (uint32_t k = 0; k < 32; ++k)
         c[i] = std::fma(value(0, 4 * (me / 16) + i, k), value(1, me % 16, k), c[i]);
     settle_wave();
+  }
+};
+
+// Warps of 32 lanes with a matrix unit, three of them a team.
+struct EmulatedWarpTeam : EmulatedTeam<32> {
+  static constexpr uint32_t kWaves = 3;
+
+  static void multiply_add(const uint32_t (&a)[4], uint32_t b0, uint32_t b1, float (&c)[4]) {
+    auto& fragments = gpu().team().fragments;
+    const uint32_t me = thread() % kLanes, first = thread() - me;
+    std::copy_n(a, 4, fragments[thread()].begin());
+    fragments[thread()][4] = b0;
+    fragments[thread()][5] = b1;
+    settle_wave();
+    const auto half = [](uint32_t word, uint32_t k) {
+      return dev::bits_to<float>(k % 2 == 0 ? word << 16 : word & 0xffff0000u);
+    };
+    for (uint32_t i = 0; i < 4; ++i) {
+      const uint32_t row = me / 4 + 8 * (i / 2), column = me % 4 * 2 + i % 2;
+      for (uint32_t k = 0; k < 16; ++k) {
+        const auto& of_a = fragments[first + 4 * (row % 8) + k / 4];
+        const auto& of_b = fragments[first + 4 * column + k / 4];
+        c[i] = std::fma(half(of_a[row / 8 + k % 4 / 2 * 2], k), half(of_b[4 + k % 4 / 2], k), c[i]);
+      }
+    }
+    settle_wave();
+  }
+  using TeamAddress = const unsigned char*;
+  static TeamAddress team_address(const void* p) { return static_cast<TeamAddress>(p); }
+  template <uint32_t kOffset>
+  static void load_team(TeamAddress from, uint32_t (&to)[4]) {
+    std::memcpy(to, from + kOffset, sizeof(to));
+  }
+};
+
+// The same with a tape. A piece comes some time after it was asked for; until then its place holds garbage.
+struct EmulatedTapeTeam : EmulatedWarpTeam {
+  static constexpr uint32_t kTapeSlots = kWaves;
+  struct Barrier {
+    uint32_t arrivals, to_come, phase;
+    const unsigned char* from;  // of a piece that is on its way
+    unsigned char* to;
+    uint32_t bytes, looks_left;
+  };
+
+  static void make_barrier(Barrier* barrier, uint32_t arrivals) { *barrier = {arrivals, arrivals, 0, {}, {}, 0, 0}; }
+  static void drop_barrier(Barrier* barrier) { *barrier = {}; }
+  static void arrive(Barrier* barrier) {
+    if (--barrier->to_come > 0) return;
+    barrier->to_come = barrier->arrivals;
+    ++barrier->phase;
+  }
+  static bool passed(Barrier* barrier, uint32_t parity) {
+    gpu().yield();
+    if (barrier->from != nullptr && barrier->looks_left-- == 0) {
+      std::memcpy(barrier->to, barrier->from, barrier->bytes);
+      barrier->from = nullptr;
+      arrive(barrier);
+    }
+    return barrier->phase % 2 != parity;
+  }
+  static void copy_piece(unsigned char* to, const unsigned char* from, uint32_t bytes, Barrier* barrier) {
+    std::memset(to, 0xcc, bytes);
+    barrier->from = from;
+    barrier->to = to;
+    barrier->bytes = bytes;
+    barrier->looks_left = gpu().random_below(8);
+  }
+  static uint32_t team_word(const uint32_t* word) { return *word; }
+  static void set_team_word(uint32_t* word, uint32_t value) { *word = value; }
+  template <class T>
+  static T from_lane(T value, uint32_t lane) {
+    auto& exchange = gpu().team().exchange;
+    std::memcpy(&exchange[thread()], &value, sizeof(T));
+    settle_wave();
+    T result;
+    std::memcpy(&result, &exchange[thread() / kLanes * kLanes + lane], sizeof(T));
+    settle_wave();
+    return result;
   }
 };
 

@@ -24,6 +24,7 @@ PLOW_DEVICE uint64_t grid_thread() {
 // One wave a SIMD: each may use all of its 512 registers.
 PLOW_KERNEL(geometry::kThreads)
 __attribute__((amdgpu_waves_per_eu(1, 1))) void plow_resident(const Resident* resident) {
+  static_assert(dev::product_team_bytes<Group<geometry::kThreads>>() + dev::kNearBytes <= geometry::kTeamBytes);
   dev::serve<Group<geometry::kThreads>, dev::TeamBodies>(*resident, __builtin_amdgcn_workgroup_id_x(),
                                                          (unsigned char*)shared_bytes);
 }

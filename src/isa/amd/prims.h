@@ -101,6 +101,15 @@ struct Group {
     return __builtin_bit_cast(double, lane_xor(__builtin_bit_cast(uint64_t, value), mask));
   }
 
+  // There are no copies that go on by themselves: what is staged is there.
+  template <uint32_t kBytes>
+  static void stage(void* to, const void* from, bool exists) {
+    for (uint32_t i = 0; i < kBytes / sizeof(uint32_t); ++i)
+      static_cast<uint32_t*>(to)[i] = exists ? static_cast<const uint32_t*>(from)[i] : 0;
+  }
+  static void commit_stage() {}
+  static void await_stage(bool) {}
+
   // gfx942's instruction takes half of the columns: a lane's first four of A and B, then its last four. Which
   // columns are multiplied with which is the same for both, so their sum is.
   static void multiply_add(const uint32_t (&a)[4], const uint32_t (&b)[4], float (&c)[4]) {

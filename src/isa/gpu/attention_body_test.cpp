@@ -203,7 +203,7 @@ class Rig {
       packet.col_first = first;
       packet.col_count = static_cast<uint16_t>(count);
       constexpr uint64_t kSharedBytes = dev::attention_team_bytes(Team::kLanes, 256 / Team::kLanes);
-      emulated::EmulatedGpu gpu(1, waves * Team::kLanes, Team::kLanes, kSharedBytes, p_.seed);
+      emulated::EmulatedGpu gpu(1, waves * Team::kLanes, 0, Team::kLanes, kSharedBytes, p_.seed);
       gpu.run([&](uint32_t, unsigned char* shared) {
         const BodyContext context{&device_, &program_, &step_, nullptr, 0, shared};
         for (uint32_t r = 0; r * program_.token_row_tile < p_.n_rows(); ++r) {

@@ -19,6 +19,7 @@ struct Carried {
   PLOW_CARRIED("MaxHeadDim", geometry::kMaxHeadDim)                             \
   PLOW_CARRIED("Lanes", geometry::kLanes)                                       \
   PLOW_CARRIED("Threads", geometry::kThreads)                                   \
+  PLOW_CARRIED("TapeThreads", geometry::kTapeThreads)                           \
   PLOW_CARRIED("SharedBytes", geometry::kSharedBytes)                           \
   PLOW_CARRIED("size of Packet", sizeof(Packet))                                \
   PLOW_CARRIED("size of TensorEntry", sizeof(TensorEntry))                      \

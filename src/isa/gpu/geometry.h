@@ -27,8 +27,8 @@ PLOW_GPU_ISAS(PLOW_GPU_ISA)
 #undef PLOW_GPU_ISA
 
 struct LaunchShape {
-  uint32_t threads;       // of a worker
-  uint32_t shared_bytes;  // of its team's memory
+  uint32_t threads;       // of a worker: its team, and those that play its tape
+  uint32_t shared_bytes;  // of theirs
 };
 
 // REQUIRES an ISA of a GPU.
@@ -36,7 +36,7 @@ constexpr LaunchShape launch_shape(Isa isa) {
   switch (isa) {
 #define PLOW_GPU_ISA(Name, geometry) \
   case Isa::k##Name:                 \
-    return {geometry::kThreads, geometry::kSharedBytes};
+    return {geometry::kThreads + geometry::kTapeThreads, geometry::kSharedBytes};
     PLOW_GPU_ISAS(PLOW_GPU_ISA)
 #undef PLOW_GPU_ISA
     case Isa::kX86_64:

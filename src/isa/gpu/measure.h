@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ops/kv_append/body.h"
-#include "ops/linear/team_body.h"
+#include "ops/linear/team_product.h"
 
 namespace plow::gpu {
 

@@ -3,6 +3,10 @@
 # this source's numbers and stays within its budget, and prints a table of every body's registers, spills, memory and size.
 option(PLOW_GPU_OBJECTS "Build the interpreter objects of GPUs where their compilers are found" ON)
 find_program(PLOW_NVCC nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
+if(PLOW_NVCC)
+  cmake_path(GET PLOW_NVCC PARENT_PATH folder)
+  find_program(PLOW_NVLINK nvlink HINTS ${folder} REQUIRED)  # of the same toolkit
+endif()
 # The back end for gfx950 is in LLVM 20 and later; tried with 22 (Debian: clang-22, lld-22, llvm-22).
 find_program(PLOW_AMDGPU_CLANG NAMES clang++-22 clang++-21 clang++-20)
 if(PLOW_AMDGPU_CLANG AND NOT DEFINED PLOW_AMDGPU_CLANG_WORKS)
@@ -47,9 +51,47 @@ function(_plow_embed_object name isa path)
 endfunction()
 
 # Contraction is off, since the bits of a result must not depend on what the compiler fused.
-set(PLOW_NVCC_FLAGS -cubin -std=c++20 -O3 --expt-relaxed-constexpr -fmad=false -I ${CMAKE_SOURCE_DIR}/src)
+set(PLOW_NVCC_FLAGS -cubin -rdc=true -std=c++20 -O3 --expt-relaxed-constexpr -fmad=false -Xptxas -v -I ${CMAKE_SOURCE_DIR}/src)
 set(PLOW_AMDGPU_FLAGS --target=amdgcn-amd-amdhsa -nogpulib -ffreestanding -fno-exceptions -fno-rtti -O3 -std=c++20 -mcode-object-version=6
   -ffp-contract=off -Wall -Wextra -Werror -I ${CMAKE_SOURCE_DIR}/src)
+
+# The bodies of NVIDIA's objects: of the operators of team_bodies.def that are no products, and one of all that are.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/team_bodies.def)
+file(STRINGS ${CMAKE_SOURCE_DIR}/src/ops/team_bodies.def lines REGEX "^PLOW_TEAM_BODY\\(")
+set(PLOW_TEAM_BODIES product)
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE "^PLOW_TEAM_BODY\\([A-Za-z]+, ([a-z_]+)\\).*" "\\1" body "${line}")
+  list(APPEND PLOW_TEAM_BODIES ${body})
+endforeach()
+
+# One of the cubins that an object is linked from, with what ptxas says of it beside it: of `source`, compiled with the definitions that follow.
+function(_plow_nvidia_part path isa number source)
+  list(TRANSFORM ARGN PREPEND -D OUTPUT_VARIABLE definitions)
+  add_custom_command(OUTPUT ${path} BYPRODUCTS ${path}.log
+    COMMAND ${CMAKE_COMMAND} -DLOG=${path}.log -P ${CMAKE_SOURCE_DIR}/cmake/plow_run_logged.cmake --
+      ${PLOW_NVCC} ${PLOW_NVCC_FLAGS} -gencode arch=compute_${number},code=${isa} -DPLOW_NVIDIA_ISA=${isa} ${definitions} -MD -MF ${path}.d -o ${path} ${source}
+    DEPENDS ${source} ${CMAKE_SOURCE_DIR}/cmake/plow_run_logged.cmake DEPFILE ${path}.d VERBATIM)
+endfunction()
+
+# The object of an ISA: the kernel and each body are compiled by themselves (isa/nvidia/body.cuh says why) and linked.
+function(_plow_nvidia_object path isa number)
+  set(folder ${path}.parts)
+  file(MAKE_DIRECTORY ${folder})
+  _plow_nvidia_part(${folder}/interpreter.cubin ${isa} ${number} ${CMAKE_SOURCE_DIR}/src/isa/nvidia/interpreter.cu)
+  set(parts ${folder}/interpreter.cubin)
+  foreach(body IN LISTS PLOW_TEAM_BODIES)
+    set(header ops/${body}/team_body.h)
+    if(body STREQUAL "product")
+      set(header ops/product_team_body.h)
+    endif()
+    _plow_nvidia_part(${folder}/${body}.cubin ${isa} ${number} ${CMAKE_SOURCE_DIR}/src/isa/nvidia/body.cu
+      PLOW_BODY_HEADER="${header}" PLOW_BODY=${body}_body PLOW_BODY_TEMPLATE=${body}_team_body)
+    list(APPEND parts ${folder}/${body}.cubin)
+  endforeach()
+  add_custom_command(OUTPUT ${path} BYPRODUCTS ${path}.log
+    COMMAND ${CMAKE_COMMAND} -DLOG=${path}.log -P ${CMAKE_SOURCE_DIR}/cmake/plow_run_logged.cmake -- ${PLOW_NVLINK} -arch=${isa} -v ${parts} -o ${path}
+    DEPENDS ${parts} VERBATIM)
+endfunction()
 
 _plow_say_objects(nvidia "${PLOW_NVCC}" "there is no nvcc")
 foreach(names IN ITEMS "Sm90a sm_90a 90a" "Sm120 sm_120 120")
@@ -58,11 +100,7 @@ foreach(names IN ITEMS "Sm90a sm_90a 90a" "Sm120 sm_120 120")
   set(path)
   if(PLOW_NVCC AND PLOW_GPU_OBJECTS)
     set(path ${CMAKE_BINARY_DIR}/objects/plow_${isa}.cubin)
-    set(source ${CMAKE_SOURCE_DIR}/src/isa/nvidia/interpreter.cu)
-    add_custom_command(OUTPUT ${path} BYPRODUCTS ${path}.log
-      COMMAND ${CMAKE_COMMAND} -DLOG=${path}.log -P ${CMAKE_SOURCE_DIR}/cmake/plow_run_logged.cmake --
-        ${PLOW_NVCC} ${PLOW_NVCC_FLAGS} -Xptxas -v -gencode arch=compute_${number},code=${isa} -DPLOW_NVIDIA_ISA=${isa} -MD -MF ${path}.d -o ${path} ${source}
-      DEPENDS ${source} ${CMAKE_SOURCE_DIR}/cmake/plow_run_logged.cmake DEPFILE ${path}.d VERBATIM)
+    _plow_nvidia_object(${path} ${isa} ${number})
   endif()
   _plow_embed_object(${name} ${isa} "${path}")
 endforeach()

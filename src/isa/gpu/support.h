@@ -10,6 +10,10 @@
 
 namespace plow::gpu {
 
+// Whether it has a body of the operator. What it has none of is not made for a GPU (compile/), and a bundle
+// that has it is refused.
+bool has_body(Op op);
+
 // Why it cannot run the packet: no body of that number or variant, an operand of a memory, dtype or layout
 // that the body does not read, a head that is too wide. Empty when it can. REQUIRES a packet that BundleFile
 // has checked.

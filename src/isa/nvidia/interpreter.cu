@@ -1,19 +1,43 @@
 // The interpreter of NVIDIA GPUs: one block a multiprocessor, which stays. Compiled once an ISA, with
 // PLOW_NVIDIA_ISA set to its namespace.
 // clang-format off: it says what PLOW_DEVICE and its like are before interp/device.h would
-#include "isa/nvidia/carried.cuh"
+#include "isa/nvidia/team.cuh"
 // clang-format on
 #include "interp/resident.h"
 #include "isa/gpu/measure.h"
-#include "ops/team_bodies.h"
+#include "isa/nvidia/body.cuh"
+#include "isa/nvidia/carried.cuh"
+#include "ops/play_tape.h"
+#include "ops/product_team_body.h"
 
 namespace plow::nvidia {
 
+// One thread, from launch to end. `shared`: the team's memory, then the tape's slots and its ring.
+template <class B>
+__device__ inline void work(const Resident& resident, unsigned char* shared) {
+  if constexpr (dev::HasTape<B>) {
+    unsigned char* slots = shared + geometry::kTeamBytes;
+    auto& ring = *reinterpret_cast<dev::RingOf<B>*>(slots + B::kTapeSlots * dev::kPieceBytes);
+    static_assert(geometry::kTeamBytes + B::kTapeSlots * dev::kPieceBytes + sizeof(ring) <= geometry::kSharedBytes);
+    if (threadIdx.x == 0) {
+      ring.order = ring.sent = ring.taken = ring.given_up = 0;
+      dev::make_ring<B>(ring);
+    }
+    __syncthreads();
+    if (threadIdx.x >= geometry::kThreads) return dev::play_tape<B>(resident, blockIdx.x, ring, slots);
+    dev::serve<B, LinkedBodies>(resident, blockIdx.x, shared, {&ring, slots});
+  } else {
+    dev::serve<B, LinkedBodies>(resident, blockIdx.x, shared);
+  }
+}
+
 extern "C" {
 
-__global__ void __launch_bounds__(geometry::kThreads, 1) plow_resident(const Resident* resident) {
-  extern __shared__ __align__(1024) unsigned char shared[];
-  dev::serve<Block<geometry::kThreads>, dev::TeamBodies>(*resident, blockIdx.x, shared);
+__global__ void __launch_bounds__(geometry::kThreads + geometry::kTapeThreads, 1)
+    plow_resident(const Resident* resident) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  static_assert(dev::product_team_bytes<Team>() + dev::kNearBytes <= geometry::kTeamBytes);
+  work<Team>(*resident, shared);
 }
 
 __global__ void plow_fill_random(unsigned char* to, uint64_t n, uint32_t element_bytes, float bound,

@@ -6,32 +6,51 @@
 #define PLOW_PRAGMA(text) _Pragma(#text)
 #define PLOW_UNROLL_BY(n) PLOW_PRAGMA(unroll n)
 #define PLOW_DEVICE_MEMBER __device__ inline
-// Not inlined: so each body has registers and spills of its own that the build can look at.
-#define PLOW_DEVICE_BODY static __device__ __noinline__
+// Each body is a compilation of its own, of which it is all (body.cu).
+#define PLOW_DEVICE_BODY static __device__ __forceinline__
+#define PLOW_DEVICE_CALL static __device__ __noinline__
+// Sixteen, in which the kernel keeps what it knows of its worker while a body runs (CUDA C++ programming guide 13.0,
+// custom ABI pragmas). By the default a body would have to save half of all.
+#define PLOW_KEEPS_FEW_REGISTERS _Pragma("nv_abi preserve_n_data(16) preserve_n_control(11)")
 
 #include "interp/team.h"
 
 namespace plow::nvidia {
 
-template <uint32_t kThreadsOfBlock>
+// The team is the block's first kThreadsOfTeam threads; a tape's warp, if there is one, comes after them, so
+// that what the team meets at is a barrier with a number and a count (PTX ISA, barrier).
+template <uint32_t kThreadsOfTeam>
 struct Block {
-  static constexpr uint32_t kLanes = 32;
+  static constexpr uint32_t kLanes = 32, kWaves = kThreadsOfTeam / kLanes;
   using Vec = float;
   using Mask = bool;
 
   static __device__ uint32_t thread() { return threadIdx.x; }
-  static __device__ constexpr uint32_t n_threads() { return kThreadsOfBlock; }
-  static __device__ void settle() { __syncthreads(); }
+  static __device__ constexpr uint32_t n_threads() { return kThreadsOfTeam; }
+  // Warps come to their barriers whole, as bar demands: threads that polled different words may have parted.
+  static __device__ void settle() {
+    __syncwarp();
+    asm volatile("bar.sync 1, %0;" ::"n"(kThreadsOfTeam) : "memory");
+  }
   static __device__ void settle_wave() { __syncwarp(); }
   static __device__ uint32_t agree(uint32_t value) {
     __shared__ uint32_t agreed;
     if (threadIdx.x == 0) agreed = value;
-    __syncthreads();
+    settle();
     const uint32_t result = agreed;
-    __syncthreads();
+    settle();
     return result;
   }
-  static __device__ bool all(bool value) { return __syncthreads_and(value) != 0; }
+  static __device__ bool all(bool value) {
+    uint32_t result;
+    __syncwarp();
+    asm volatile(
+        "{\n.reg .pred p, q;\nsetp.ne.u32 p, %1, 0;\nbar.red.and.pred q, 1, %2, p;\nselp.u32 %0, 1, 0, q;\n}"
+        : "=r"(result)
+        : "r"(value ? 1u : 0u), "n"(kThreadsOfTeam)
+        : "memory");
+    return result != 0;
+  }
   template <class T>
   static __device__ T lane_xor(T value, uint32_t mask) {
     return __shfl_xor_sync(0xffffffffu, value, static_cast<int>(mask));
@@ -93,6 +112,45 @@ struct Block {
   }
   static __device__ void trap() { __trap(); }
 
+  // The columns of A and the rows of B in another order than the instruction's, the same for both: a lane's four are
+  // neighbours.
+  static __device__ void multiply_add(const uint32_t (&a)[4], uint32_t b0, uint32_t b1, float (&c)[4]) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+
+  // Of the team's memory: addresses of 32 bits, and offsets that are part of the instruction.
+  using TeamAddress = uint32_t;
+  static __device__ TeamAddress team_address(const void* p) {
+    return static_cast<TeamAddress>(__cvta_generic_to_shared(p));
+  }
+  template <uint32_t kOffset>
+  static __device__ void load_team(TeamAddress from, uint32_t (&to)[4]) {
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4 + %5];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(from), "n"(kOffset)
+                 : "memory");
+  }
+
+  template <uint32_t kBytes>
+  static __device__ void stage(void* to, const void* from, bool exists) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+                 "l"(__cvta_generic_to_global(from)), "n"(kBytes), "r"(exists ? kBytes : 0u)
+                 : "memory");
+  }
+  static __device__ void commit_stage() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+  static __device__ void await_stage(bool but_the_last) {
+    if (but_the_last) {
+      asm volatile("cp.async.wait_group 1;" ::: "memory");
+    } else {
+      asm volatile("cp.async.wait_group 0;" ::: "memory");
+    }
+  }
+
   static __device__ float zero() { return 0; }
   static __device__ float set(float x) { return x; }
   static __device__ float add(float a, float b) { return __fadd_rn(a, b); }
@@ -114,6 +172,63 @@ struct Block {
   static __device__ void sin_cos(double x, double* sine, double* cosine) { ::sincos(x, sine, cosine); }
   static __device__ double log(double x) { return ::log(x); }
   static __device__ float sqrt(float x) { return __fsqrt_rn(x); }
+};
+
+// A team with a tape, by bulk copies to shared memory (sm_90 and later).
+template <uint32_t kThreadsOfTeam, uint32_t kSlots>
+struct TapeBlock : Block<kThreadsOfTeam> {
+  static constexpr uint32_t kTapeSlots = kSlots;
+  using Barrier = uint64_t;
+
+  static __device__ uint32_t in_shared(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
+  static __device__ void make_barrier(Barrier* barrier, uint32_t arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\nfence.mbarrier_init.release.cluster;" ::"r"(
+                     in_shared(barrier)),
+                 "r"(arrivals)
+                 : "memory");
+  }
+  static __device__ void drop_barrier(Barrier* barrier) {
+    asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(in_shared(barrier)) : "memory");
+  }
+  static __device__ void arrive(Barrier* barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(in_shared(barrier)) : "memory");
+  }
+  static __device__ bool passed(Barrier* barrier, uint32_t parity) {
+    uint32_t result;
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+        : "=r"(result)
+        : "r"(in_shared(barrier)), "r"(parity)
+        : "memory");
+    return result != 0;
+  }
+  // Read once a step by one multiprocessor: first to leave L2.
+  static __device__ void copy_piece(unsigned char* to, const unsigned char* from, uint32_t bytes,
+                                    Barrier* barrier) {
+    uint64_t policy;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(in_shared(barrier)), "r"(bytes)
+                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], "
+        "%4;" ::"r"(in_shared(to)),
+        "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(in_shared(barrier)), "l"(policy)
+        : "memory");
+  }
+  static __device__ uint32_t team_word(const uint32_t* word) {
+    uint32_t value;
+    asm volatile("ld.acquire.cta.shared::cta.u32 %0, [%1];" : "=r"(value) : "r"(in_shared(word)) : "memory");
+    return value;
+  }
+  static __device__ void set_team_word(uint32_t* word, uint32_t value) {
+    asm volatile("st.release.cta.shared::cta.u32 [%0], %1;" ::"r"(in_shared(word)), "r"(value) : "memory");
+  }
+  static __device__ uint32_t from_lane(uint32_t value, uint32_t lane) {
+    return __shfl_sync(0xffffffffu, value, static_cast<int>(lane));
+  }
+  static __device__ uint64_t from_lane(uint64_t value, uint32_t lane) {
+    return __shfl_sync(0xffffffffu, static_cast<unsigned long long>(value), static_cast<int>(lane));
+  }
 };
 
 }  // namespace plow::nvidia

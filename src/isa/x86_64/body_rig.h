@@ -2,6 +2,7 @@
 // and step.
 #pragma once
 
+#include "abi/layout.h"
 #include "base/check.h"
 #include "base/float16.h"
 #include "isa/x86_64/interpreter.h"
@@ -51,17 +52,21 @@ struct TapeBytes {
   // Appends a matrix as its layout says, padded with zeros, at a multiple of 64; returns its offset.
   uint64_t append(DType dtype, Layout layout, uint32_t rows, uint32_t cols, std::span<const double> values) {
     const uint64_t offset = (bytes.size() + 63) / 64 * 64;
-    const bool pairs = layout == Layout::kRows16Pairs;
-    const size_t padded_rows = pairs ? (rows + 15) / 16 * 16 : rows,
-                 padded_cols = pairs ? (cols + 1) / 2 * 2 : cols;
-    const size_t size = dtype_bytes(dtype);
-    bytes.resize(offset + padded_rows * padded_cols * size);
-    for (size_t r = 0; r < rows; ++r) {
-      for (size_t c = 0; c < cols; ++c) {
-        const size_t at =
-            pairs ? ((r / 16 * (padded_cols / 2) + c / 2) * 16 + r % 16) * 2 + c % 2 : r * cols + c;
-        write(dtype, values[r * cols + c], bytes.data() + offset + at * size);
-      }
+    const size_t padded_cols = (cols + 1) / 2 * 2, size = dtype_bytes(dtype);
+    const AtomShape atoms = atom_shape(rows, cols, dtype_bytes(dtype));
+    const auto place = [&](uint32_t r, uint32_t c) -> size_t {
+      if (layout == Layout::kAtoms8x128) return atoms.offset(r, c * size);
+      if (layout == Layout::kRows16Pairs)
+        return (((r / 16 * (padded_cols / 2) + c / 2) * 16 + r % 16) * 2 + c % 2) * size;
+      return (size_t{r} * cols + c) * size;
+    };
+    const size_t all = layout == Layout::kAtoms8x128    ? atoms.bytes()
+                       : layout == Layout::kRows16Pairs ? (rows + 15) / 16 * 16 * padded_cols * size
+                                                        : size_t{rows} * cols * size;
+    bytes.resize(offset + all);
+    for (uint32_t r = 0; r < rows; ++r) {
+      for (uint32_t c = 0; c < cols; ++c)
+        write(dtype, values[size_t{r} * cols + c], bytes.data() + offset + place(r, c));
     }
     return offset;
   }
@@ -124,10 +129,11 @@ class BodyRig {
   }
 
   // One layer's cache in KV group 0, at `offset` of its blocks.
-  uint16_t add_cache(DType dtype, uint32_t kv_heads, uint32_t head_dim, uint64_t offset) {
-    TensorEntry entry = tensor(dtype, Space::kKv, Layout::kKvBlocks, 1, kv_heads * head_dim);
+  uint16_t add_cache(DType dtype, uint32_t kv_heads, uint32_t head_dim, uint64_t offset,
+                     Layout layout = Layout::kKvBlocks) {
+    TensorEntry entry = tensor(dtype, Space::kKv, layout, 1, kv_heads * head_dim);
     entry.offset = offset;
-    entry.bytes = uint64_t{2} * kv_heads * head_dim * 16 * dtype_bytes(dtype);
+    entry.bytes = uint64_t{2} * kv_heads * head_dim * kv_group.block_tokens * dtype_bytes(dtype);
     return add(entry);
   }
 
@@ -139,6 +145,14 @@ class BodyRig {
 
   // `poison`: fills the scratch first, so that nothing can be read that the body did not write.
   void run(IsaLevel level, bool poison = true) {
+    run_by([&](const BodyContext& context,
+               uint32_t row_tile) { x86_64_interpreter(level).run_body(context, packet, row_tile); },
+           body_scratch_bytes(packet, tensors.data(), program_.token_row_tile), poison);
+  }
+
+  // body(context, row tile) runs each row tile with `scratch` bytes of scratch.
+  template <class F>
+  void run_by(const F& body, size_t scratch, bool poison = true) {
     StepDescriptor step{};
     step.n_rows = static_cast<uint32_t>(token_ids.size());
     step.n_samples = static_cast<uint32_t>(sample_rows.size());
@@ -164,12 +178,11 @@ class BodyRig {
     const uint32_t tile = program_.token_row_tile;
     const uint32_t rows =
         packet.row_kind == static_cast<uint8_t>(Rows::kSamples) ? step.n_samples : step.n_rows;
-    const size_t scratch = body_scratch_bytes(packet, tensors.data(), tile);
     if (poison || scratch_.size() < scratch + 256) scratch_.assign(scratch + 256, kScratchByte);
     auto* aligned =
         reinterpret_cast<unsigned char*>((reinterpret_cast<uintptr_t>(scratch_.data()) + 63) / 64 * 64);
     const BodyContext context{&device, &program_, &step, aligned, 0};
-    for (uint32_t r = 0; r * tile < rows; ++r) x86_64_interpreter(level).run_body(context, packet, r);
+    for (uint32_t r = 0; r * tile < rows; ++r) body(context, r);
     const bool inside = !poison || std::all_of(aligned + scratch, scratch_.data() + scratch_.size(),
                                                [](unsigned char byte) { return byte == kScratchByte; });
     PLOW_CHECK(inside, "{} writes past its {} bytes of scratch", op_name(static_cast<Op>(packet.body)),

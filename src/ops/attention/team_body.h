@@ -67,10 +67,29 @@ struct TeamAttention {
   const uint32_t* blocks;  // of the row's slot, by unit of positions
   PositionRange positions;
   float scale, softcap;
-  OfQueries* weights;  // of this wave: one a row at once, then the factor
-  WaveResult* waves;
-  TeamResult* team;
-  float* outputs;  // [wave][pass][query][column of the lane][result_stride]
+  unsigned char* shared;  // the team's memory, as TeamPlaces says
+};
+
+// Where the parts of the team's memory are: made of its beginning when they are needed, since registers are
+// short.
+template <class B>
+struct TeamPlaces {
+  static constexpr uint32_t kWeights = most_rows_at_once(B::kLanes) + 1;
+
+  // Of this wave: one a row at once, then the factor.
+  PLOW_DEVICE_MEMBER static OfQueries* weights(const TeamAttention& pass) {
+    return reinterpret_cast<OfQueries*>(pass.shared) + wave<B>() * kWeights;
+  }
+  PLOW_DEVICE_MEMBER static WaveResult* waves(const TeamAttention& pass) {
+    return reinterpret_cast<WaveResult*>(reinterpret_cast<OfQueries*>(pass.shared) + n_waves<B>() * kWeights);
+  }
+  PLOW_DEVICE_MEMBER static TeamResult* team(const TeamAttention& pass) {
+    return reinterpret_cast<TeamResult*>(waves(pass) + n_waves<B>());
+  }
+  // [wave][pass][query][column of the lane][result_stride]
+  PLOW_DEVICE_MEMBER static float* outputs(const TeamAttention& pass) {
+    return reinterpret_cast<float*>(team(pass) + 1);
+  }
 };
 
 // How the lanes of a wave share rows of keys and values: `per_row` lanes, a power of two, a row, `rows` rows
@@ -156,6 +175,7 @@ PLOW_DEVICE float sum_of_row(const float (&s)[kTeamQueries], uint32_t per_row) {
   const float low_pair = B::add(odd ? s[1] : s[0], B::lane_xor(odd ? s[0] : s[1], 1));
   const float high_pair = B::add(odd ? s[3] : s[2], B::lane_xor(odd ? s[2] : s[3], 1));
   float own = B::add(high ? high_pair : low_pair, B::lane_xor(high ? low_pair : high_pair, 2));
+  PLOW_UNROLL_BY(1)
   for (uint32_t mask = kTeamQueries; mask < per_row; mask *= 2) own = B::add(own, B::lane_xor(own, mask));
   return own;
 }
@@ -209,6 +229,7 @@ struct WaveRows {
 template <class B, class T, uint32_t kPasses, bool kWhole>
 PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
   using Rows = WaveRows<B, T, kPasses, kWhole>;
+  constexpr bool kAhead = kPasses == 1;  // else there are no registers for the next keys beside these values
   const HeadLanes lanes = head_lanes<B>(pass.head_dim);
   const uint32_t rows_at_once = Rows::kSteps * lanes.rows, in_row = lane<B>() % lanes.per_row;
   float q[kPasses][kTeamQueries][kLaneColumns], acc[kPasses][kTeamQueries][kLaneColumns] = {};
@@ -218,6 +239,7 @@ PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
   rows.load_values(pass, lanes);
   // Of query lane % 4: the maximum of the wave, the sum of this row of lanes.
   float maximum = -__builtin_inff(), sum = 0;
+  PLOW_UNROLL_BY(1)
   for (uint32_t base = share.begin; base < share.end; base += rows_at_once) {
     const uint32_t n_steps = rows.n_steps;
     float score[Rows::kSteps] = {}, largest = maximum;
@@ -237,7 +259,7 @@ PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
       score[i] = sum_of_row<B>(s, lanes.per_row);
     }
     const bool more = base + rows_at_once < share.end;
-    if (more) rows.load_keys(pass, lanes, base + rows_at_once, share.end);
+    if (kAhead && more) rows.load_keys(pass, lanes, base + rows_at_once, share.end);
     PLOW_UNROLL
     for (uint32_t i = 0; i < Rows::kSteps; ++i) {
       if (i >= n_steps) break;
@@ -246,6 +268,7 @@ PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
       score[i] = base + i * lanes.rows + lanes.row < share.end ? x : -__builtin_inff();
       largest = B::max(largest, score[i]);
     }
+    PLOW_UNROLL_BY(1)
     for (uint32_t mask = lanes.per_row; mask < B::kLanes; mask *= 2)
       largest = B::max(largest, B::lane_xor(largest, mask));
     const float factor = exp<B>(B::sub(maximum, largest));  // 0 the first time
@@ -256,11 +279,11 @@ PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
       if (i >= n_steps) break;
       const float weight = exp<B>(B::sub(score[i], maximum));
       sum = B::add(sum, weight);
-      if (in_row < kTeamQueries) pass.weights[i * lanes.rows + lanes.row].of[in_row] = weight;
+      if (in_row < kTeamQueries) TeamPlaces<B>::weights(pass)[i * lanes.rows + lanes.row].of[in_row] = weight;
     }
-    if (lane<B>() < kTeamQueries) pass.weights[rows_at_once].of[in_row] = factor;
+    if (lane<B>() < kTeamQueries) TeamPlaces<B>::weights(pass)[rows_at_once].of[in_row] = factor;
     B::settle_wave();
-    const OfQueries factors = pass.weights[rows_at_once];
+    const OfQueries factors = TeamPlaces<B>::weights(pass)[rows_at_once];
     PLOW_UNROLL
     for (uint32_t p = 0; p < kPasses; ++p) {
       PLOW_UNROLL
@@ -272,7 +295,7 @@ PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
     PLOW_UNROLL
     for (uint32_t i = 0; i < Rows::kSteps; ++i) {
       if (i >= n_steps) break;
-      const OfQueries weights = pass.weights[i * lanes.rows + lanes.row];
+      const OfQueries weights = TeamPlaces<B>::weights(pass)[i * lanes.rows + lanes.row];
       PLOW_UNROLL
       for (uint32_t p = 0; p < kPasses; ++p) {
         PLOW_UNROLL
@@ -284,15 +307,18 @@ PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
       }
     }
     B::settle_wave();
-    if (more) rows.load_values(pass, lanes);
+    if (!more) continue;
+    if constexpr (!kAhead) rows.load_keys(pass, lanes, base + rows_at_once, share.end);
+    rows.load_values(pass, lanes);
   }
+  PLOW_UNROLL_BY(1)
   for (uint32_t mask = lanes.per_row; mask < B::kLanes; mask *= 2) sum = B::add(sum, B::lane_xor(sum, mask));
   if (lane<B>() < kTeamQueries) {
-    pass.waves[wave<B>()].maximum[in_row] = maximum;
-    pass.waves[wave<B>()].sum[in_row] = sum;
+    TeamPlaces<B>::waves(pass)[wave<B>()].maximum[in_row] = maximum;
+    TeamPlaces<B>::waves(pass)[wave<B>()].sum[in_row] = sum;
   }
-  float* out =
-      pass.outputs + wave<B>() * kPasses * kTeamQueries * kLaneColumns * result_stride(B::kLanes) + lane<B>();
+  float* out = TeamPlaces<B>::outputs(pass) +
+               wave<B>() * kPasses * kTeamQueries * kLaneColumns * result_stride(B::kLanes) + lane<B>();
   PLOW_UNROLL
   for (uint32_t p = 0; p < kPasses; ++p) {
     PLOW_UNROLL
@@ -310,14 +336,18 @@ PLOW_DEVICE void merge_statistics(const TeamAttention& pass) {
   const uint32_t w = B::thread() / kTeamQueries, g = B::thread() % kTeamQueries;
   if (w >= n_waves<B>()) return;
   float largest = -__builtin_inff(), sum = 0;
-  for (uint32_t i = 0; i < n_waves<B>(); ++i) largest = B::max(largest, pass.waves[i].maximum[g]);
-  // A wave without positions has a maximum of -infinity, and so a factor of 0.
-  pass.waves[w].factor[g] = exp<B>(B::sub(pass.waves[w].maximum[g], largest));
-  if (w != 0) return;
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = 0; i < n_waves<B>(); ++i)
-    sum = B::fma(pass.waves[i].sum[g], exp<B>(B::sub(pass.waves[i].maximum[g], largest)), sum);
-  pass.team->maximum[g] = largest;
-  pass.team->sum[g] = sum;
+    largest = B::max(largest, TeamPlaces<B>::waves(pass)[i].maximum[g]);
+  // A wave without positions has a maximum of -infinity, and so a factor of 0.
+  TeamPlaces<B>::waves(pass)[w].factor[g] = exp<B>(B::sub(TeamPlaces<B>::waves(pass)[w].maximum[g], largest));
+  if (w != 0) return;
+  PLOW_UNROLL_BY(1)
+  for (uint32_t i = 0; i < n_waves<B>(); ++i)
+    sum = B::fma(TeamPlaces<B>::waves(pass)[i].sum[g],
+                 exp<B>(B::sub(TeamPlaces<B>::waves(pass)[i].maximum[g], largest)), sum);
+  TeamPlaces<B>::team(pass)->maximum[g] = largest;
+  TeamPlaces<B>::team(pass)->sum[g] = sum;
 }
 
 // Column c of query g, not divided.
@@ -325,17 +355,18 @@ template <class B, uint32_t kPasses>
 PLOW_DEVICE float merged_output(const TeamAttention& pass, uint32_t g, uint32_t c) {
   constexpr uint32_t kPassColumns = kLaneColumns * B::kLanes, kStride = result_stride(B::kLanes);
   const HeadLanes lanes = head_lanes<B>(pass.head_dim);
-  const float* first = pass.outputs +
+  const float* first = TeamPlaces<B>::outputs(pass) +
                        ((c / kPassColumns * kTeamQueries + g) * kLaneColumns + c % kLaneColumns) * kStride +
                        c % kPassColumns / kLaneColumns;
   float value = 0;
+  PLOW_UNROLL_BY(1)
   for (uint32_t w = 0; w < n_waves<B>(); ++w) {
-    const float factor = pass.waves[w].factor[g];
-    if (factor == 0) continue;  // nothing may have been written
+    const float factor = TeamPlaces<B>::waves(pass)[w].factor[g];
     const float* of_wave = first + w * kPasses * kTeamQueries * kLaneColumns * kStride;
     float part = 0;
+    PLOW_UNROLL_BY(4)
     for (uint32_t row = 0; row < lanes.rows; ++row) part = B::add(part, of_wave[row * lanes.per_row]);
-    value = B::fma(part, factor, value);
+    if (factor != 0) value = B::fma(part, factor, value);  // else nothing may have been written
   }
   return value;
 }
@@ -346,6 +377,7 @@ PLOW_DEVICE void attend_queries(const TeamAttention& pass, const Store& store) {
   const PositionRange all = pass.positions;
   const uint32_t outputs = pass.n_queries * pass.head_dim;
   if (all.begin >= all.end) {
+    PLOW_UNROLL_BY(1)
     for (uint32_t i = B::thread(); i < outputs; i += B::n_threads())
       store(i / pass.head_dim, i % pass.head_dim, 0.0f, -__builtin_inff(), 0.0f);
     return;
@@ -356,59 +388,67 @@ PLOW_DEVICE void attend_queries(const TeamAttention& pass, const Store& store) {
     attend_share<B, T, kPasses, kWhole>(pass,
                                         {all.begin + first * rows, min_u32(all.begin + end * rows, all.end)});
   } else if (lane<B>() < kTeamQueries) {
-    pass.waves[wave<B>()].maximum[lane<B>()] = -__builtin_inff();
-    pass.waves[wave<B>()].sum[lane<B>()] = 0;
+    TeamPlaces<B>::waves(pass)[wave<B>()].maximum[lane<B>()] = -__builtin_inff();
+    TeamPlaces<B>::waves(pass)[wave<B>()].sum[lane<B>()] = 0;
   }
   B::settle();
   merge_statistics<B>(pass);
   B::settle();
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = B::thread(); i < outputs; i += B::n_threads()) {
     const uint32_t g = i / pass.head_dim, c = i % pass.head_dim;
-    store(g, c, merged_output<B, kPasses>(pass, g, c), pass.team->maximum[g], pass.team->sum[g]);
+    store(g, c, merged_output<B, kPasses>(pass, g, c), TeamPlaces<B>::team(pass)->maximum[g],
+          TeamPlaces<B>::team(pass)->sum[g]);
   }
   B::settle();
 }
 
-// Tiles of an output, each of one of `parts` parts of a KV head. A body of its own for each kind of head and
-// cache, so that none has the registers of another. `divides`: outputs are divided by their sums, and those
-// are not stored.
+// Attention over all positions: outputs are divided by their sums, and those are not stored. Else over a
+// part.
+PLOW_DEVICE bool is_whole(const Packet& packet) { return static_cast<Op>(packet.body) == Op::kAttention; }
+
+// Tiles of an output, each of one part of a KV head. A body of its own for each kind of head and cache, so
+// that none has the registers of another.
+PLOW_KEEPS_FEW_REGISTERS
 template <class B, class T, uint32_t kPasses, bool kWhole>
-PLOW_DEVICE_BODY void attend_tiles_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile,
-                                             uint32_t parts, bool divides) {
+PLOW_DEVICE_CALL void attend_tiles_team_body(const BodyContext& ctx, const Packet& packet,
+                                             uint32_t row_tile) {
   const TensorEntry &q = operand(ctx, packet, 0), &cache = operand(ctx, packet, 1),
                     &out = operand(ctx, packet, 2);
+  const uint32_t parts = is_whole(packet) ? 1 : packet.immediate[4];
   const AttentionParts layout{packet.immediate[0], parts, q.cols / cache.cols};
   const uint32_t window = packet.immediate[1], head_dim = layout.head_dim;
-  const uint32_t tile_cols = divides ? layout.queries * head_dim : static_cast<uint32_t>(layout.tile_cols());
+  const uint32_t tile_cols =
+      is_whole(packet) ? layout.queries * head_dim : static_cast<uint32_t>(layout.tile_cols());
   const KvGroup& group = ctx.device->kv_groups[cache.kv_group];
   TeamAttention pass{};
   pass.head_dim = head_dim;
   pass.block_bytes = group.block_bytes;
   pass.scale = immediate_f32(packet, 2);
   pass.softcap = immediate_f32(packet, 3);
-  auto* weights = reinterpret_cast<OfQueries*>(ctx.shared);
-  pass.weights = weights + wave<B>() * (most_rows_at_once(B::kLanes) + 1);
-  pass.waves = reinterpret_cast<WaveResult*>(weights + n_waves<B>() * (most_rows_at_once(B::kLanes) + 1));
-  pass.team = reinterpret_cast<TeamResult*>(pass.waves + n_waves<B>());
-  pass.outputs = reinterpret_cast<float*>(pass.team + 1);
+  pass.shared = ctx.shared;
   const Range rows = packet_rows(ctx, packet, row_tile);
+  PLOW_UNROLL_BY(1)
   for (uint32_t row = rows.begin; row < rows.end; ++row) {
     const uint32_t of_step = step_row(ctx, packet, row), position = ctx.step->positions[of_step];
     const PositionRange all = positions_in_window(position, window);
     pass.blocks =
         ctx.step->block_tables[cache.kv_group] + size_t{ctx.step->row_slots[of_step]} * ctx.step->table_width;
     for_columns(packet, out.cols, [&](uint32_t begin, uint32_t end) {
+      PLOW_UNROLL_BY(1)
       for (uint32_t column = begin; column < end; column += tile_cols) {
         const uint32_t kv_head = column / tile_cols / parts, part = column / tile_cols % parts;
         pass.positions = positions_of_part(all, part, parts);
         pass.head = ctx.device->kv_pools[cache.kv_group] + cache.offset +
                     size_t{2} * kv_head * head_dim * kAttentionUnit * sizeof(T);
-        float* tile = arena_row(ctx, out, row) + column;
+        PLOW_UNROLL_BY(1)
         for (uint32_t first = 0; first < layout.queries; first += kTeamQueries) {
           pass.n_queries = min_u32(kTeamQueries, layout.queries - first);
           pass.q = arena_row(ctx, q, row) + (kv_head * layout.queries + first) * head_dim;
           attend_queries<B, T, kPasses, kWhole>(
               pass, [&](uint32_t query, uint32_t c, float value, float maximum, float sum) {
+                float* tile = arena_row(ctx, out, row) + column;
+                const bool divides = is_whole(packet);
                 tile[layout.output(first + query) + c] = divides ? B::div(value, sum) : value;
                 if (divides || c != 0) return;
                 tile[layout.maximum(first + query)] = maximum;
@@ -422,14 +462,13 @@ PLOW_DEVICE_BODY void attend_tiles_team_body(const BodyContext& ctx, const Packe
 
 template <class B, class T>
 PLOW_DEVICE void attend_team(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
-  const bool divides = static_cast<Op>(packet.body) == Op::kAttention;
-  const uint32_t head_dim = packet.immediate[0], parts = divides ? 1 : packet.immediate[4];
+  const uint32_t head_dim = packet.immediate[0];
   if (head_dim % kLaneColumns != 0) {
-    attend_tiles_team_body<B, T, 1, false>(ctx, packet, row_tile, parts, divides);
+    attend_tiles_team_body<B, T, 1, false>(ctx, packet, row_tile);
   } else if (head_dim <= kLaneColumns * B::kLanes) {
-    attend_tiles_team_body<B, T, 1, true>(ctx, packet, row_tile, parts, divides);
+    attend_tiles_team_body<B, T, 1, true>(ctx, packet, row_tile);
   } else if constexpr (sizeof(T) < sizeof(float) || most_passes(B::kLanes) == 1) {
-    attend_tiles_team_body<B, T, most_passes(B::kLanes), true>(ctx, packet, row_tile, parts, divides);
+    attend_tiles_team_body<B, T, most_passes(B::kLanes), true>(ctx, packet, row_tile);
   } else {
     B::trap();  // loading refuses it
   }

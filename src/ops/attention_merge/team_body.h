@@ -46,10 +46,18 @@ PLOW_DEVICE_BODY void attention_merge_team_body(const BodyContext& ctx, const Pa
                                                 uint32_t row_tile) {
   const TensorEntry &in = operand(ctx, packet, 0), &out = operand(ctx, packet, 1);
   const AttentionParts layout{packet.immediate[0], packet.immediate[1], packet.immediate[2]};
-  each_element<B>(ctx, packet, row_tile, out.cols, [&](uint32_t row, uint32_t column) {
-    const uint32_t head = column / layout.head_dim, c = column % layout.head_dim;
-    const float* kv_head = arena_row(ctx, in, row) + head / layout.queries * layout.cols(1);
-    arena_row(ctx, out, row)[column] = merged_column<B>(layout, kv_head, head % layout.queries, c);
+  const Range rows = packet_rows(ctx, packet, row_tile);
+  for_columns(packet, out.cols, [&](uint32_t begin, uint32_t end) {
+    each_piece<B, 1>(
+        rows.end - rows.begin, end - begin,
+        [&](uint32_t run, uint32_t piece) {
+          const uint32_t column = begin + piece, head = column / layout.head_dim, c = column % layout.head_dim;
+          const float* kv_head = arena_row(ctx, in, rows.begin + run) + head / layout.queries * layout.cols(1);
+          return merged_column<B>(layout, kv_head, head % layout.queries, c);
+        },
+        [&](uint32_t run, uint32_t piece, float merged) {
+          arena_row(ctx, out, rows.begin + run)[begin + piece] = merged;
+        });
   });
 }
 

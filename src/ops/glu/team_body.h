@@ -21,13 +21,11 @@ PLOW_DEVICE float activated(GluActivation activation, float x) {
 
 template <class B>
 PLOW_DEVICE_BODY void glu_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
-  const TensorEntry &gate = operand(ctx, packet, 0), &up = operand(ctx, packet, 1),
-                    &out = operand(ctx, packet, 2);
+  const ActivationRows up = activation_rows(ctx, operand(ctx, packet, 1));
   const auto activation = static_cast<GluActivation>(packet.immediate[0]);
-  each_element<B>(ctx, packet, row_tile, out.cols, [&](uint32_t row, uint32_t c) {
-    const float x = activated<B>(activation, arena_row(ctx, gate, row)[c]);
-    arena_row(ctx, out, row)[c] = B::mul(x, arena_row(ctx, up, row)[c]);
-  });
+  map_elements<B>(
+      ctx, packet, row_tile, operand(ctx, packet, 0), [&](uint32_t row) { return up.row(row); },
+      operand(ctx, packet, 2), [&](float g, float u) { return B::mul(activated<B>(activation, g), u); });
 }
 
 }  // namespace plow::dev

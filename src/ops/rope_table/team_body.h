@@ -12,6 +12,7 @@ PLOW_DEVICE_BODY void rope_table_team_body(const BodyContext& ctx, const Packet&
   const double factor = static_cast<double>(immediate_f32(packet, 0));
   const uint32_t half = out.cols / 2;
   const Range rows = packet_rows(ctx, packet, row_tile);
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = B::thread(); i < half * (rows.end - rows.begin); i += B::n_threads()) {
     const uint32_t row = rows.begin + i / half, j = i % half;
     double sine, cosine;

@@ -1,279 +1,343 @@
 // sample, for a team: a token for each sampled row, as ops/sample/sample.h defines it. Weights are floats,
 // sums of weights doubles, added in an order that does not depend on timing.
 //
-// Every cut keeps a prefix of the order of tokens (descending logit, ties by ascending id), so a cut is a
-// key: the last token's. Keys are found bit by bit from above: of all keys, the largest at which a count or a
-// sum of weights of the tokens down to it is large enough. No sorting, and all threads work all the time.
+// Greedy without mask and penalties is one pass over the logits. A draw weighs them in a second pass, which
+// also counts the tokens within a few temperatures of the largest logit: where that prefix of the order holds
+// the answer, as it does when the model is somewhat sure, it is brought into the team's memory and the order
+// is made there, of those few. Else the answer is searched for in the whole row (search_team_body.h).
 #pragma once
 
-#include "interp/team.h"
-#include "interp/vector_math.h"
-#include "ops/sample/body.h"
+#include "ops/sample/search_team_body.h"
 
 namespace plow::dev {
 
-// A row on its way to a token. `logits` and `weights` lie in the worker's scratch.
-struct TeamSample {
-  float* logits;
-  float* weights;
-  uint32_t vocab;
-  uint32_t id_bits;  // that hold any id
-  unsigned char* shared;
-};
-
-// Tokens in their order: larger is earlier.
-PLOW_DEVICE uint64_t token_key(const TeamSample& row, uint32_t token) {
-  const uint32_t mask = (1u << row.id_bits) - 1;
-  return (uint64_t{ordered_bits(row.logits[token])} << row.id_bits) | (mask - token);
+// Scratch of one row: logits as mask and penalties leave them; weights, or how often each token was seen.
+constexpr uint64_t sample_team_scratch_bytes(uint32_t vocab) {
+  const uint64_t padded = (uint64_t{vocab} + 3) / 4 * 4;
+  return padded * 2 * sizeof(float);
 }
 
-// What the tokens with keys of at least `key` have together.
-struct PrefixTotal {
-  double weight;
+// So that minus infinity is beyond every reach.
+constexpr float kLowestNumber = -0x1.fffffep127f;
+
+// Most tokens whose order is made in the team's memory, by comparing each with all.
+constexpr uint32_t kMostCandidates = 1024;
+
+// In the team's memory, after what reductions use.
+struct Candidates {
+  uint64_t keys[kMostCandidates];
+  double before[kMostCandidates];  // weights of the earlier ones
+  float weights[kMostCandidates];
+  uint32_t ranks[kMostCandidates];  // how many are earlier; before that, how many each thread has
+};
+constexpr uint32_t sample_team_bytes() { return kReduceBytes + static_cast<uint32_t>(sizeof(Candidates)); }
+
+// Prefixes of the order that a draw looks at.
+constexpr uint32_t kReaches = 3;
+
+// The tokens with logits of at least `bound`; the others weigh no more than `beyond`.
+struct Reach {
+  float bound, beyond;
+  uint32_t own;  // of this thread's
   uint32_t count;
+  double weight;
 };
-template <class B>
-PLOW_DEVICE PrefixTotal prefix_total(const TeamSample& row, uint64_t key) {
-  double weight = 0;
-  uint32_t count = 0;
-  for (uint32_t c = B::thread(); c < row.vocab; c += B::n_threads()) {
-    if (token_key(row, c) < key) continue;
-    weight += static_cast<double>(row.weights[c]);
-    ++count;
-  }
-  return {reduce_team<B>(weight, Sum{}, row.shared), reduce_team<B>(count, Sum{}, row.shared)};
-}
+struct Weights {
+  double all;
+  Reach reach[kReaches];
+};
 
-// The largest key at which enough(total of the prefix that ends there) holds; 0 when there is none.
-template <class B, class F>
-PLOW_DEVICE uint64_t last_key(const TeamSample& row, const F& enough) {
-  uint64_t key = 0;
-  for (uint32_t bit = 32 + row.id_bits; bit-- > 0;) {
-    const uint64_t tried = key | (uint64_t{1} << bit);
-    if (enough(prefix_total<B>(row, tried))) key = tried;
-  }
-  return key;
+// The weight e^((l - largest) / temperature) of a logit that is a number.
+template <class B>
+PLOW_DEVICE float token_weight(float logit, float largest, float temperature) {
+  return exp<B>(B::div(B::sub(logit, largest), temperature));
 }
 
 template <class B>
-PLOW_DEVICE float team_largest(const TeamSample& row) {
-  float largest = -__builtin_inff();
-  for (uint32_t c = B::thread(); c < row.vocab; c += B::n_threads()) largest = B::max(largest, row.logits[c]);
-  return reduce_team<B>(largest, Largest{}, row.shared);
-}
-
-// Weights e^((l - largest) / temperature), and their sum.
-template <class B>
-PLOW_DEVICE double fill_weights(const TeamSample& row, float largest, float temperature) {
-  double sum = 0;
-  for (uint32_t c = B::thread(); c < row.vocab; c += B::n_threads()) {
-    row.weights[c] = exp<B>(B::div(B::sub(row.logits[c], largest), temperature));
-    sum += static_cast<double>(row.weights[c]);
+PLOW_DEVICE Weights weigh(const TeamSample& row, float largest, float temperature) {
+  static constexpr float kReach[kReaches] = {1.5f, 4, 12};  // temperatures
+  constexpr float kRounding = 1 + 0x1p-20f;                 // of exp(), which is within 2^-22 of the value
+  Weights weights{};
+  PLOW_UNROLL
+  for (uint32_t r = 0; r < kReaches; ++r) {
+    Reach& reach = weights.reach[r];
+    reach.bound = B::max(B::sub(largest, B::mul(kReach[r], temperature)), kLowestNumber);
+    reach.beyond = B::mul(token_weight<B>(reach.bound, largest, temperature), kRounding);
   }
-  return reduce_team<B>(sum, Sum{}, row.shared);  // settles, so all see all weights
-}
-
-// The key of the last token that the cuts leave.
-template <class B>
-PLOW_DEVICE uint64_t kept_key(const TeamSample& row, const SamplingParams& params, double all) {
-  uint64_t key = 0;
-  if (params.top_k > 0 && params.top_k < row.vocab) {
-    key = last_key<B>(row, [&](const PrefixTotal& total) { return total.count >= params.top_k; });
-    if (params.top_p < 1) all = prefix_total<B>(row, key).weight;
-  }
-  if (params.top_p < 1) {
-    const double most = static_cast<double>(params.top_p) * all;
-    const uint64_t nucleus =
-        last_key<B>(row, [&](const PrefixTotal& total) { return total.count > 0 && total.weight >= most; });
-    key = key > nucleus ? key : nucleus;
-  }
-  if (params.min_p > 0) {
-    // The smallest key whose weight is enough; the likeliest token stays in any case.
-    uint64_t lowest = ~uint64_t{0}, first = 0;
-    for (uint32_t c = B::thread(); c < row.vocab; c += B::n_threads()) {
-      const uint64_t own = token_key(row, c);
-      first = first > own ? first : own;
-      if (row.weights[c] >= params.min_p && own < lowest) lowest = own;
+  each_batch<B>(row.logits, row.vocab, [&](uint32_t, const float(&x)[kBatch]) {
+    float all = 0, within[kReaches] = {};
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      const float logit = number(x[i]), weight = token_weight<B>(logit, largest, temperature);
+      all = B::add(all, weight);
+      PLOW_UNROLL
+      for (uint32_t r = 0; r < kReaches; ++r) {
+        if (logit < weights.reach[r].bound) continue;
+        within[r] = B::add(within[r], weight);
+        ++weights.reach[r].own;
+      }
     }
-    first = reduce_team<B>(first, Largest{}, row.shared);
-    lowest = ~reduce_team<B>(~lowest, Largest{}, row.shared);
-    if (lowest > first) lowest = first;
-    key = key > lowest ? key : lowest;
+    weights.all += static_cast<double>(all);
+    PLOW_UNROLL
+    for (uint32_t r = 0; r < kReaches; ++r) weights.reach[r].weight += static_cast<double>(within[r]);
+  });
+  weights.all = reduce_team<B>(weights.all, Sum{}, row.shared);
+  PLOW_UNROLL
+  for (uint32_t r = 0; r < kReaches; ++r) {
+    Reach& reach = weights.reach[r];
+    reach.weight = reduce_team<B>(reach.weight, Sum{}, row.shared);
+    reach.count = reduce_team<B>(reach.own, Sum{}, row.shared);
   }
-  return key;
+  return weights;
 }
 
-// The token with this key.
-PLOW_DEVICE uint32_t token_of(const TeamSample& row, uint64_t key) {
-  const uint32_t mask = (1u << row.id_bits) - 1;
-  return mask - (static_cast<uint32_t>(key) & mask);
+// Whether what the cuts leave, or at least the token that is drawn, is within the reach.
+PLOW_DEVICE bool holds_answer(const SamplingParams& params, uint32_t vocab, const Reach& reach, double all,
+                              float uniform) {
+  if (reach.count > kMostCandidates) return false;
+  if (reach.weight >= all) return true;  // the others weigh nothing
+  if (params.top_k > 0 && params.top_k < vocab) return reach.count >= params.top_k;
+  if (params.top_p < 1 && reach.weight >= static_cast<double>(params.top_p) * all) return true;
+  if (params.min_p > reach.beyond) return true;
+  return params.top_p >= 1 && params.min_p <= 0 && reach.weight > static_cast<double>(uniform) * all;
 }
 
+// Brings the tokens of the reach into the team's memory, thread by thread, each thread's by id.
 template <class B>
-PLOW_DEVICE uint64_t first_key(const TeamSample& row) {
-  uint64_t first = 0;
-  for (uint32_t c = B::thread(); c < row.vocab; c += B::n_threads()) {
-    const uint64_t own = token_key(row, c);
-    first = first > own ? first : own;
+PLOW_DEVICE void gather_candidates(const TeamSample& row, const Reach& reach, float largest,
+                                   float temperature, Candidates& candidates) {
+  static_assert(kMostCandidates % 4 == 0);
+  candidates.ranks[B::thread()] = reach.own;
+  if (B::thread() < 4 && reach.count + B::thread() < kMostCandidates) {  // up to a multiple of four
+    candidates.keys[reach.count + B::thread()] = 0;
+    candidates.weights[reach.count + B::thread()] = 0;
   }
-  return reduce_team<B>(first, Largest{}, row.shared);
+  B::settle();
+  uint32_t at = 0;
+  PLOW_UNROLL_BY(1)
+  for (uint32_t t = 0; t < B::thread(); t += 4) {
+    const QuadOf<uint32_t> own = load_four(candidates.ranks + t, 4);
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < 4; ++i) at += t + i < B::thread() ? own.value[i] : 0;
+  }
+  each_batch<B>(row.logits, row.vocab, [&](uint32_t first, const float(&x)[kBatch]) {
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      if (!(x[i] >= reach.bound)) continue;  // as one that is not a number
+      candidates.keys[at] = logit_key(row, x[i], batch_token<B>(first, i));
+      candidates.weights[at] = token_weight<B>(x[i], largest, temperature);
+      ++at;
+    }
+  });
+  B::settle();
+}
+
+// How many candidates are earlier than each, and what those weigh together; of four sums side by side, each
+// in the candidates' order, so that of two tokens the later one's is never smaller.
+template <class B>
+PLOW_DEVICE void rank_candidates(uint32_t n, Candidates& candidates) {
+  PLOW_UNROLL_BY(1)
+  for (uint32_t i = B::thread(); i < n; i += B::n_threads()) {
+    const uint64_t key = candidates.keys[i];
+    double before[4] = {};
+    uint32_t rank = 0;
+    PLOW_UNROLL_BY(1)
+    for (uint32_t j = 0; j < n; j += 4) {
+      PLOW_UNROLL
+      for (uint32_t k = 0; k < 4; ++k) {
+        if (candidates.keys[j + k] <= key) continue;
+        before[k] += static_cast<double>(candidates.weights[j + k]);
+        ++rank;
+      }
+    }
+    candidates.before[i] = (before[0] + before[1]) + (before[2] + before[3]);
+    candidates.ranks[i] = rank;
+  }
+}
+
+// The token drawn with `uniform` among the n candidates; all tokens weigh `all`.
+template <class B>
+PLOW_DEVICE uint32_t drawn_candidate(const TeamSample& row, const SamplingParams& params, float uniform,
+                                     double all, uint32_t n, const Candidates& candidates) {
+  // The thread's own candidates, with what they and the earlier ones weigh.
+  const auto each = [&](const auto& f) {
+    PLOW_UNROLL_BY(1)
+    for (uint32_t i = B::thread(); i < n; i += B::n_threads())
+      f(i, candidates.before[i] + static_cast<double>(candidates.weights[i]));
+  };
+  const uint32_t top_k = params.top_k > 0 && params.top_k < row.vocab ? params.top_k : row.vocab;
+  const auto weight_where = [&](const auto& kept) {
+    double weight = 0;
+    each([&](uint32_t i, double down_to) {
+      if (kept(i) && down_to > weight) weight = down_to;
+    });
+    return reduce_team<B>(weight, Largest{}, row.shared);
+  };
+  double most = __builtin_inf();
+  if (params.top_p < 1) {
+    const double of =
+        top_k < row.vocab ? weight_where([&](uint32_t i) { return candidates.ranks[i] < top_k; }) : all;
+    most = static_cast<double>(params.top_p) * of;
+  }
+  const auto is_kept = [&](uint32_t i) {
+    return candidates.ranks[i] == 0 || (candidates.ranks[i] < top_k && candidates.before[i] < most &&
+                                        candidates.weights[i] >= params.min_p);
+  };
+  const bool cut = top_k < row.vocab || params.top_p < 1 || params.min_p > 0;
+  const double threshold = static_cast<double>(uniform) * (cut ? weight_where(is_kept) : all);
+  uint64_t drawn = 0, last = ~uint64_t{0};
+  each([&](uint32_t i, double down_to) {
+    if (!is_kept(i)) return;
+    const uint64_t key = candidates.keys[i];
+    if (down_to > threshold && key > drawn) drawn = key;
+    if (key < last) last = key;
+  });
+  drawn = reduce_team<B>(drawn, Largest{}, row.shared);
+  last = ~reduce_team<B>(~last, Largest{}, row.shared);
+  return token_of(row, drawn != 0 ? drawn : last);  // rounding: the last that is left
 }
 
 template <class B>
 PLOW_DEVICE uint32_t team_draw(const TeamSample& row, const SamplingParams& params, uint32_t position,
-                               double all) {
-  const uint64_t kept = kept_key<B>(row, params, all);
-  const double sum = prefix_total<B>(row, kept).weight;
-  const double threshold = static_cast<double>(sample_uniform(params.seed, position)) * sum;
-  uint64_t drawn = last_key<B>(row, [&](const PrefixTotal& total) { return total.weight > threshold; });
-  if (drawn < kept) drawn = kept;  // rounding: the last that is left
-  // `kept` is 0 where nothing was cut, and `drawn` then 0 only when no sum exceeds the threshold.
-  return drawn == 0 ? token_of(row, first_key<B>(row)) : token_of(row, drawn);
+                               float largest) {
+  const float uniform = sample_uniform(params.seed, position);
+  const Weights weights = weigh<B>(row, largest, params.temperature);
+  PLOW_UNROLL
+  for (uint32_t r = 0; r < kReaches; ++r) {
+    const Reach& reach = weights.reach[r];
+    if (!holds_answer(params, row.vocab, reach, weights.all, uniform)) continue;
+    Candidates& candidates = *reinterpret_cast<Candidates*>(row.shared + kReduceBytes);
+    gather_candidates<B>(row, reach, largest, params.temperature, candidates);
+    rank_candidates<B>(reach.count, candidates);
+    return drawn_candidate<B>(row, params, uniform, weights.all, reach.count, candidates);
+  }
+  B::settle();
+  each_batch<B>(row.logits, row.vocab, [&](uint32_t first, const float(&x)[kBatch]) {
+    float weight[kBatch];
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < kBatch; ++i)
+      weight[i] = token_weight<B>(number(x[i]), largest, params.temperature);
+    store_batch<B>(row.weights, row.vocab, first, weight);
+  });
+  B::settle();
+  return search_token<B>(row, params, uniform, weights.all);
+}
+
+// The logits of the tokens that may be picked, as numbers; minus infinity for the others.
+template <class B>
+PLOW_DEVICE void copy_allowed(const float* from, const SamplingParams& params, uint32_t vocab, float* to) {
+  const uint32_t ids = pickable_ids(params, vocab);
+  each_batch<B>(from, vocab, [&](uint32_t first, const float(&x)[kBatch]) {
+    float allowed[kBatch];
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      const uint32_t token = batch_token<B>(first, i);
+      const bool allows = token < ids && (params.mask == nullptr || mask_allows(params.mask, token));
+      allowed[i] = allows ? number(x[i]) : -__builtin_inff();
+    }
+    store_batch<B>(to, vocab, first, allowed);
+  });
+}
+
+// The n likeliest tokens, one after the other: each is the first in the order behind the one before.
+template <class B>
+PLOW_DEVICE_CALL void team_tell_top(const TeamSample& row, double log_total, uint32_t n, Sampled* top) {
+  uint64_t before = ~uint64_t{0};
+  PLOW_UNROLL_BY(1)
+  for (uint32_t i = 0; i < n; ++i) {
+    uint64_t best = 0;
+    each_batch<B>(row.logits, row.vocab, [&](uint32_t first, const float(&x)[kBatch]) {
+      PLOW_UNROLL
+      for (uint32_t j = 0; j < kBatch; ++j) {
+        const uint32_t token = batch_token<B>(first, j);
+        const uint64_t own = token < row.vocab ? logit_key(row, x[j], token) : 0;
+        if (own < before && own > best) best = own;
+      }
+    });
+    before = reduce_team<B>(best, Largest{}, row.shared);
+    const uint32_t token = token_of(row, before);
+    if (B::thread() == 0)
+      top[i] = {token, static_cast<float>(static_cast<double>(number(row.logits[token])) - log_total)};
+  }
 }
 
 // Penalties as in penalise(), by the whole team. `seen` is a word a token.
 template <class B>
 PLOW_DEVICE void team_penalise(const SamplingParams& params, const uint32_t* history, uint32_t n,
                                uint32_t vocab, uint32_t* seen, float* logits) {
-  for (uint32_t c = B::thread(); c < vocab; c += B::n_threads()) seen[c] = 0;
-  B::settle();
   constexpr uint32_t kSeen = 0x80000000u;  // the rest counts how often it was in the answer
+  PLOW_UNROLL_BY(1)
+  for (uint32_t four = B::thread(); 4 * four < vocab; four += B::n_threads())
+    store_four(seen + 4 * four, QuadOf<uint32_t>{}, 4);
+  B::settle();
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = B::thread(); i < n; i += B::n_threads()) {
     if (history[i] >= vocab) continue;
     B::or_relaxed(&seen[history[i]], kSeen);
     if (i >= params.prompt_tokens) B::add_relaxed(&seen[history[i]], 1);
   }
   B::settle();
-  for (uint32_t c = B::thread(); c < vocab; c += B::n_threads()) {
-    if (seen[c] == 0) continue;
-    float logit = logits[c];
+  const auto penalised = [&](float logit, uint32_t times) {
     logit = logit > 0 ? B::div(logit, params.repetition_penalty) : B::mul(logit, params.repetition_penalty);
-    const uint32_t count = seen[c] & ~kSeen;
-    if (count > 0)
-      logit = B::sub(logit, B::add(B::mul(params.frequency_penalty, static_cast<float>(count)),
-                                   params.presence_penalty));
-    logits[c] = logit;
-  }
+    const uint32_t count = times & ~kSeen;
+    if (count == 0) return logit;
+    return B::sub(
+        logit, B::add(B::mul(params.frequency_penalty, static_cast<float>(count)), params.presence_penalty));
+  };
+  constexpr uint32_t kAtOnce = 8;
+  each_piece<B, kAtOnce>(
+      1, ceil_div(vocab, 4), [&](uint32_t, uint32_t four) { return load_four(seen + 4 * four, 4); },
+      [&](uint32_t, uint32_t four, const QuadOf<uint32_t>& times) {
+        PLOW_UNROLL
+        for (uint32_t i = 0; i < 4; ++i) {
+          if (times.value[i] == 0) continue;
+          float& logit = logits[4 * four + i];
+          logit = penalised(logit, times.value[i]);
+        }
+      });
   B::settle();
 }
 
-// Greedy without penalties: nothing is written on the way. `row.logits` is not used.
+// Step 0 of sample.h, and the penalties: to `own`.
 template <class B>
-PLOW_DEVICE Sampled team_greedy(const float* from, uint32_t vocab, unsigned char* shared) {
-  constexpr uint32_t kAtOnce = 8;  // loads on their way
-  // Larger is better: the logit's order, then the smaller id. A NaN is as minus infinity.
-  uint64_t best = 0;
-  for (uint32_t first = B::thread(); first < vocab; first += kAtOnce * B::n_threads()) {
-    float x[kAtOnce];
-    PLOW_UNROLL
-    for (uint32_t i = 0; i < kAtOnce; ++i)
-      x[i] = first + i * B::n_threads() < vocab ? from[first + i * B::n_threads()] : -__builtin_inff();
-    PLOW_UNROLL
-    for (uint32_t i = 0; i < kAtOnce; ++i) {
-      const uint32_t c = first + i * B::n_threads();
-      const float number = x[i] == x[i] ? x[i] : -__builtin_inff();
-      const uint64_t key = (uint64_t{ordered_bits(number)} << 32) | ~c;
-      if (c < vocab && key > best) best = key;
-    }
-  }
-  best = reduce_team<B>(best, Largest{}, shared);
-  const uint32_t token = ~static_cast<uint32_t>(best);
-  const float largest = from[token] == from[token] ? from[token] : -__builtin_inff();
-  if (largest == -__builtin_inff()) return {0, largest};
-  double sum = 0;
-  for (uint32_t first = B::thread(); first < vocab; first += kAtOnce * B::n_threads()) {
-    float weight = 0;
-    PLOW_UNROLL
-    for (uint32_t i = 0; i < kAtOnce; ++i) {
-      const uint32_t c = first + i * B::n_threads();
-      const float x = c < vocab ? from[c] : -__builtin_inff();
-      weight = B::add(weight, x == x ? exp<B>(B::sub(x, largest)) : 0.0f);
-    }
-    sum += static_cast<double>(weight);
-  }
-  sum = reduce_team<B>(sum, Sum{}, shared);
-  return {token, static_cast<float>(-B::log(sum))};
-}
-
-// The n likeliest tokens, one after the other: each is the first in the order behind the one before.
-template <class B>
-PLOW_DEVICE void team_tell_top(const TeamSample& row, double log_total, uint32_t n, Sampled* top) {
-  uint64_t before = ~uint64_t{0};
-  for (uint32_t i = 0; i < n; ++i) {
-    uint64_t best = 0;
-    for (uint32_t c = B::thread(); c < row.vocab; c += B::n_threads()) {
-      const uint64_t own = token_key(row, c);
-      if (own < before && own > best) best = own;
-    }
-    before = reduce_team<B>(best, Largest{}, row.shared);
-    const uint32_t token = token_of(row, before);
-    if (B::thread() == 0)
-      top[i] = {token, static_cast<float>(static_cast<double>(row.logits[token]) - log_total)};
-  }
-}
-
-// Step 0 of sample.h, and the penalties.
-template <class B>
-PLOW_DEVICE void team_change_logits(const TeamSample& row, const SamplingParams& params,
-                                    const uint32_t* history, uint32_t n) {
-  const uint32_t ids = pickable_ids(params, row.vocab);
+PLOW_DEVICE void team_change_logits(const TeamSample& row, const float* from, const SamplingParams& params,
+                                    const uint32_t* history, uint32_t n, float* own) {
+  copy_allowed<B>(from, params, row.vocab, own);
   B::settle();
-  for (uint32_t c = B::thread(); c < row.vocab; c += B::n_threads()) {
-    if (c >= ids || (params.mask != nullptr && !mask_allows(params.mask, c)))
-      row.logits[c] = -__builtin_inff();
-  }
-  B::settle();
+  PLOW_UNROLL_BY(1)
   for (uint32_t i = B::thread(); i < params.n_bias; i += B::n_threads()) {
-    float& logit = row.logits[params.bias[i].token];
+    float& logit = own[params.bias[i].token];
     logit = B::add(logit, params.bias[i].bias);
   }
   B::settle();
   if (has_penalties(params))
-    team_penalise<B>(params, history, n, row.vocab, reinterpret_cast<uint32_t*>(row.weights), row.logits);
+    team_penalise<B>(params, history, n, row.vocab, reinterpret_cast<uint32_t*>(row.weights), own);
 }
 
 template <class B>
 PLOW_DEVICE Sampled team_sample_row(const SamplingParams& params, const float* from, uint32_t vocab,
                                     const uint32_t* history, uint32_t n, Sampled* top, unsigned char* scratch,
                                     unsigned char* shared) {
-  if (params.flags == kSampleGreedy && params.n_top == 0 && params.n_bias == 0 && params.mask == nullptr &&
-      !has_penalties(params)) {
-    const Sampled likeliest = team_greedy<B>(from, vocab, shared);
-    if (likeliest.token < pickable_ids(params, vocab)) return likeliest;
-  }
-  float* logits = reinterpret_cast<float*>(scratch);
-  TeamSample row{logits, logits + vocab, vocab, 1, shared};
+  const LogitStats raw = logit_stats<B>(from, vocab, shared);
+  if (raw.largest == -__builtin_inff()) return {0, raw.largest};
+  float* own = reinterpret_cast<float*>(scratch);
+  TeamSample row{from, own + ceil_div(vocab, 4) * 4, vocab, 1, shared};
   while ((vocab - 1) >> row.id_bits != 0) ++row.id_bits;
-  for (uint32_t c = B::thread(); c < vocab; c += B::n_threads()) {
-    const float x = from[c];
-    logits[c] = x == x ? x : -__builtin_inff();
-  }
-  B::settle();
-  const float raw_largest = team_largest<B>(row);
-  if (raw_largest == -__builtin_inff()) return {0, -__builtin_inff()};
-  const double log_sum = B::log(fill_weights<B>(row, raw_largest, 1));
-  if (params.n_top > 0) {
-    const double log_total = static_cast<double>(raw_largest) + log_sum;
-    team_tell_top<B>(row, log_total, params.n_top < vocab ? params.n_top : vocab, top);
-  }
-  const bool given = (params.flags & kSampleGiven) != 0;
-  float largest = raw_largest;
+  const double log_total = static_cast<double>(raw.largest) + B::log(raw.sum);
+  if (params.n_top > 0) team_tell_top<B>(row, log_total, min_u32(params.n_top, vocab), top);
+  const bool given = (params.flags & kSampleGiven) != 0, greedy = (params.flags & kSampleGreedy) != 0;
+  LogitStats stats = raw;
   if (!given && changes_logits(params, vocab)) {
-    team_change_logits<B>(row, params, history, n);
-    largest = team_largest<B>(row);
+    team_change_logits<B>(row, from, params, history, n, own);
+    row.logits = own;
+    stats = logit_stats<B>(own, vocab, shared);
+    if (stats.largest == -__builtin_inff()) return {0, stats.largest};
   }
-  if (largest == -__builtin_inff()) return {0, largest};
-  uint32_t token;
-  if (given) {
-    token = params.given;
-  } else if ((params.flags & kSampleGreedy) != 0) {
-    token = token_of(row, first_key<B>(row));
-  } else {
-    B::settle();
-    token = team_draw<B>(row, params, n, fill_weights<B>(row, largest, params.temperature));
-  }
-  const float logit = from[token] == from[token] ? from[token] : -__builtin_inff();
-  const double logprob = static_cast<double>(logit) - static_cast<double>(raw_largest) - log_sum;
+  const uint32_t token = given    ? params.given
+                         : greedy ? first_token<B>(row.logits, vocab, stats, shared)
+                                  : team_draw<B>(row, params, n, stats.largest);
+  const double logprob =
+      static_cast<double>(number(from[token])) - static_cast<double>(raw.largest) - B::log(raw.sum);
   B::settle();
   return {token, static_cast<float>(logprob)};
 }

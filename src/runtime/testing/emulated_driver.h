@@ -3,6 +3,7 @@
 #pragma once
 
 #include "interp/testing/emulated_team.h"
+#include "ops/play_tape.h"
 #include "ops/team_bodies.h"
 #include "runtime/gpu_driver.h"
 
@@ -65,12 +66,12 @@ class EmulatedDriver final : public GpuDriver {
     if (kernel_.joinable()) kernel_.join();
     running_ = true;
     kernel_ = std::thread([this, resident] {
-      constexpr uint64_t kSharedBytes = 122880;
-      EmulatedGpu gpu(options_.n_workers, options_.waves * Team::kLanes, Team::kLanes, kSharedBytes,
+      uint32_t waves = options_.waves, tape_threads = 0;
+      if constexpr (dev::HasWarpUnit<Team>) waves = Team::kWaves;
+      if constexpr (dev::HasTape<Team>) tape_threads = Team::kLanes;
+      EmulatedGpu gpu(options_.n_workers, waves * Team::kLanes, tape_threads, Team::kLanes, kSharedBytes,
                       options_.seed++);
-      gpu.run([&](uint32_t worker, unsigned char* shared) {
-        dev::serve<Team, dev::TeamBodies>(*resident, worker, shared);
-      });
+      gpu.run([&](uint32_t worker, unsigned char* shared) { work(*resident, worker, shared); });
       running_ = false;
     });
     return {};
@@ -83,6 +84,27 @@ class EmulatedDriver final : public GpuDriver {
   }
 
  private:
+  // Of a team, and of all with a tape.
+  static constexpr uint64_t kTeamBytes = 122880, kSharedBytes = 262144;
+
+  // One thread, from launch to end.
+  static void work(const Resident& resident, uint32_t worker, unsigned char* shared) {
+    if constexpr (dev::HasTape<Team>) {
+      EmulatedGpu& gpu = *EmulatedGpu::current_gpu();
+      unsigned char* slots = shared + kTeamBytes;
+      auto& ring = *reinterpret_cast<dev::RingOf<Team>*>(slots + Team::kTapeSlots * dev::kPieceBytes);
+      if (Team::thread() == 0) {
+        ring = {};
+        dev::make_ring<Team>(ring);
+      }
+      gpu.meet(gpu.team().everyone);
+      if (Team::thread() >= Team::n_threads()) return dev::play_tape<Team>(resident, worker, ring, slots);
+      return dev::serve<Team, dev::TeamBodies>(resident, worker, shared, {&ring, slots});
+    } else {
+      dev::serve<Team, dev::TeamBodies>(resident, worker, shared);
+    }
+  }
+
   struct alignas(256) Block {
     unsigned char bytes[256] = {};
   };
