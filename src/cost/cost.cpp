@@ -27,7 +27,7 @@ Figure operator+(Figure figure, size_t offset) {
 }
 
 // log2 of the bytes at which the Read figures are taken (figures.def).
-constexpr std::array<double, 3> kReadPoints = {17, 22, 25};
+constexpr std::array<double, 3> kReadPoints = {17, 22, 27};
 constexpr std::array<double, 6> kRowPoints = {1, 2, 4, 8, 16, 64};
 constexpr std::array<double, 3> kQueryPoints = {1, 6, 64};
 

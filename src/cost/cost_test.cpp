@@ -117,7 +117,7 @@ TEST(Cost, OfAProductIsTheRoofline) {
   Part part = default_part(Isa::kX86_64);
   part[Figure::kOverlap] = 0;
   part[Figure::kPacket] = 0.001;
-  part[Figure::kReadLargeAll] = part[Figure::kReadLargeAlone] = 10;  // B/ns
+  part[Figure::kReadFarAll] = part[Figure::kReadFarAlone] = 10;  // B/ns
   for (const Figure figure :
        {Figure::kReadSmallAll, Figure::kReadSmallAlone, Figure::kReadMiddleAll, Figure::kReadMiddleAlone})
     part[figure] = 20;
