@@ -14,8 +14,21 @@ std::vector<Stage> stages(std::span<const ValueType> in, const Attributes& attri
           {&kGluDef, {5, 6}, {attributes[kActivation]}}};
 }
 
+using Whole = Composition<Op::kNormGluLinear, stages>;
+
+Result<ValueType> infer(std::span<const ValueType> in, const Attributes& attributes) {
+  PLOW_TRY_STATUS(expect_one_dtype(Op::kNormGluLinear, in[2], in[3]));
+  return Whole::infer(in, attributes);
+}
+
+constexpr OpDef definition() {
+  OpDef def = Whole::def(4, kAttributes);
+  def.infer = infer;
+  return def;
+}
+
 }  // namespace
 
-const OpDef kNormGluLinearDef = Composition<Op::kNormGluLinear, stages>::def(4, kAttributes);
+const OpDef kNormGluLinearDef = definition();
 
 }  // namespace plow
