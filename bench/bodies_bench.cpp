@@ -224,6 +224,7 @@ void register_all() {
           name.c_str(), [=](benchmark::State& state) { linear(state, level, dtype); });
       bench->ArgNames({"rows", "k", "n", "far"});
       for (int64_t rows : {1, 2, 4, 8}) bench->Args({rows, 576, 1536, 1});
+      bench->Args({1, 576, 1536, 0});
       bench->Args({1, 2048, 8192, 1});
       bench->Args({64, 576, 1536, 0});
       bench->Args({64, 2048, 2048, 0});

@@ -150,8 +150,11 @@ struct Avx2 : ScalarPrims {
   static Vec words_to_floats(Words w) { return {_mm256_cvtepi32_ps(w.lo), _mm256_cvtepi32_ps(w.hi)}; }
   static Words dot_words(Words acc, Words w, uint32_t pair) {
     const __m256i x = _mm256_set1_epi32(static_cast<int>(pair));
-    return {_mm256_add_epi32(acc.lo, _mm256_madd_epi16(w.lo, x)),
-            _mm256_add_epi32(acc.hi, _mm256_madd_epi16(w.hi, x))};
+    acc.lo = _mm256_add_epi32(acc.lo, _mm256_madd_epi16(w.lo, x));
+    acc.hi = _mm256_add_epi32(acc.hi, _mm256_madd_epi16(w.hi, x));
+    // GCC collects all products before it adds them, and sums then lie on the stack: keep the order as written.
+    asm volatile("" : "+x"(acc.lo), "+x"(acc.hi));
+    return acc;
   }
   static Words load_bytes(const unsigned char* line) {
     return {_mm256_cvtepi8_epi16(half_line(line)), _mm256_cvtepi8_epi16(half_line(line + 16))};
