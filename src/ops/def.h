@@ -43,13 +43,6 @@ inline Status expect_matrix(Op op, const char* what, const ValueType& type, uint
                                 cols, to_text(type)));
 }
 
-// Matrices that one body multiplies by.
-inline Status expect_one_dtype(Op op, const ValueType& a, const ValueType& b) {
-  if (a.dtype == b.dtype) return {};
-  return misfit(op,
-                fmt::format("both matrices must have one dtype, found {} and {}", to_text(a), to_text(b)));
-}
-
 inline Status expect_same(Op op, const char* what, const ValueType& type, const ValueType& expected) {
   if (type == expected) return {};
   return misfit(op, fmt::format("{} must be {}, found {}", what, to_text(expected), to_text(type)));

@@ -2,6 +2,7 @@
 // double. The bound is that of docs/numerics.md; fused operators are held to the bits of these in
 // fused_bodies_test.cpp.
 #include "isa/x86_64/block_rig.h"
+#include "isa/x86_64/product_checks.h"
 
 #include <gtest/gtest.h>
 
@@ -68,18 +69,9 @@ struct Problem {
 };
 
 void expect_product(const Problem& problem, BodyRig& rig, Columns range, const std::vector<float>& before) {
-  std::vector<float> after = rig.arena;
-  for (uint32_t r = 0; r < problem.rows; ++r) {
-    for (uint32_t c = 0; c < problem.n; ++c) {
-      double value, bound;
-      problem.exact(r, c, range, value, bound);
-      const size_t at = static_cast<size_t>(rig.row(rig.packet.operand[2], r) + c - rig.arena.data());
-      ASSERT_NEAR(static_cast<double>(after[at]), value, bound) << "row " << r << ", column " << c;
-      after[at] = before[at];
-    }
-  }
-  EXPECT_EQ(std::memcmp(after.data(), before.data(), after.size() * sizeof(float)), 0)
-      << "something else was written";
+  expect_near(problem, rig, before, [&](uint32_t r, uint32_t c, double& value, double& bound) {
+    problem.exact(r, c, range, value, bound);
+  });
 }
 
 struct Shape {
@@ -130,19 +122,7 @@ TEST(BlockBody, APartMayBeginAndEndWithinABlock) {
 }
 
 TEST(BlockBody, ARowHasTheSameBitsWhateverSharesItsTile) {
-  for (IsaLevel level : available_isa_levels()) {
-    for (DType dtype : kBlockDTypes) {
-      const Problem together(33, 1024, 83, dtype);
-      BodyRig all = together.rig(64);
-      all.run(level);
-      for (uint32_t row_tile : {1u, 2u, 3u, 5u, 8u, 16u}) {
-        BodyRig few = together.rig(row_tile);
-        few.run(level);
-        ASSERT_EQ(std::memcmp(all.arena.data(), few.arena.data(), all.arena.size() * sizeof(float)), 0)
-            << "row tile " << row_tile;
-      }
-    }
-  }
+  for (DType dtype : kBlockDTypes) expect_same_in_any_tile(Problem(33, 1024, 83, dtype));
 }
 
 TEST(BlockBody, EveryLevelGivesTheSameBits) {

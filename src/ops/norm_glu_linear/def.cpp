@@ -14,21 +14,8 @@ std::vector<Stage> stages(std::span<const ValueType> in, const Attributes& attri
           {&kGluDef, {5, 6}, {attributes[kActivation]}}};
 }
 
-using Whole = Composition<Op::kNormGluLinear, stages>;
-
-Result<ValueType> infer(std::span<const ValueType> in, const Attributes& attributes) {
-  PLOW_TRY_STATUS(expect_one_dtype(Op::kNormGluLinear, in[2], in[3]));
-  return Whole::infer(in, attributes);
-}
-
-constexpr OpDef definition() {
-  OpDef def = Whole::def(4, kAttributes);
-  def.infer = infer;
-  return def;
-}
-
 }  // namespace
 
-const OpDef kNormGluLinearDef = definition();
+const OpDef kNormGluLinearDef = GatedComposition<Op::kNormGluLinear, stages, 2>::def(4, kAttributes);
 
 }  // namespace plow
