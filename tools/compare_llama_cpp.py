@@ -54,7 +54,7 @@ class Plow:
         return self.bundles[key]
 
     def measure(self, model, threads, kind, size):
-        command = [self.folder / "plowrt", "bench", kind, "--assets", self.bundle(model, threads), "--json", "--ctx", size]
+        command = [self.folder / "plowrt", "bench", kind, "--assets", self.bundle(model, threads), "--json", "--ctx", max(size, 1)]
         if kind == "decode":
             command += ["--rows", 1, "--steps", DECODE_STEPS]
         printed = run(command)
