@@ -5,7 +5,7 @@
 // the FMA peak. attention: "bytes" are those of keys and values that the rows read, once a KV head.
 //
 // fused: a fused operator beside the operators that it stands for, in one run.
-#include "isa/x86_64/body_rig.h"
+#include "isa/x86_64/block_rig.h"
 
 #include <benchmark/benchmark.h>
 #include <time.h>
@@ -25,7 +25,9 @@ void linear(benchmark::State& state, IsaLevel level, DType dtype) {
   BodyRig rig(rows, 0, rows);
   rig.packet.body = static_cast<uint16_t>(Op::kLinear);
   rig.packet.operand[0] = rig.add_arena(rows, k, random_values(size_t{rows} * k, 1), 0);
-  rig.packet.operand[1] = rig.add_tape(dtype, Layout::kRows16Pairs, n, k, random_values(size_t{n} * k, 2));
+  rig.packet.operand[1] =
+      is_of_blocks(dtype) ? rig.add_blocks(dtype, n, k, random_blocks(dtype, n, k, 2).packed)
+                          : rig.add_tape(dtype, Layout::kRows16Pairs, n, k, random_values(size_t{n} * k, 2));
   rig.packet.operand[2] = rig.add_arena(rows, n, {}, 0);
   rig.cover_columns(n, 16);
   const size_t matrix = rig.tape.bytes.size(), copies = far ? kFarBytes / matrix + 1 : 1;
@@ -216,12 +218,13 @@ void register_pairs(IsaLevel level) {
 
 void register_all() {
   for (IsaLevel level : available_isa_levels()) {
-    for (DType dtype : {DType::kBf16, DType::kF32}) {
+    for (DType dtype : {DType::kBf16, DType::kF32, DType::kQ8_0, DType::kQ4_0}) {
       const std::string name = std::string("linear/") + isa_level_name(level) + "/" + dtype_name(dtype);
       auto* bench = benchmark::RegisterBenchmark(
           name.c_str(), [=](benchmark::State& state) { linear(state, level, dtype); });
       bench->ArgNames({"rows", "k", "n", "far"});
       for (int64_t rows : {1, 2, 4, 8}) bench->Args({rows, 576, 1536, 1});
+      bench->Args({1, 576, 1536, 0});
       bench->Args({1, 2048, 8192, 1});
       bench->Args({64, 576, 1536, 0});
       bench->Args({64, 2048, 2048, 0});

@@ -177,5 +177,34 @@ TEST(Bundles, OfTheShapeOfAnEightBillionModelAreAccepted) {
   std::printf("%s", table.to_string().c_str());
 }
 
+// The extent of a matrix of blocks is that of its layout, which nothing else has.
+TEST(Bundles, OfBlocksAreAcceptedWholeAndInTheirOwnLayoutOnly) {
+  const std::vector<std::pair<const char*, void (*)(TensorEntry&)>> changes = {
+      {"accepted", [](TensorEntry&) {}},
+      {"rejected", [](TensorEntry& matrix) { matrix.bytes -= 1; }},
+      {"rejected", [](TensorEntry& matrix) { matrix.cols += 1; }},
+      {"rejected", [](TensorEntry& matrix) { matrix.dtype = DType::kBf16; }},
+      {"rejected", [](TensorEntry& matrix) { matrix.layout = Layout::kRows16Pairs; }},
+      {"rejected", [](TensorEntry& matrix) { matrix.layout = Layout::kRowMajor, matrix.row_stride = 1; }}};
+  for (const DType dtype : {DType::kQ8_0, DType::kQ4_0}) {
+    VerifierBatch batch;
+    for (const auto& [verdict, change] : changes) {
+      ToyShape shape{.hidden = 64, .heads = 4, .kv_heads = 2, .head_dim = 16, .ffn = 96};
+      shape.matrices = dtype;
+      BundleTables tables = tables_of_graph(toy_graph(shape), Isa::kX86_64, 2, 100, 4);
+      for (ProgramTables& program : tables.programs) {
+        for (TensorEntry& tensor : program.tensors) {
+          if (tensor.layout == Layout::kRows16Blocks) change(tensor);
+        }
+      }
+      batch.add(serialise_bundle(tables));
+    }
+    const std::vector<std::string> verdicts = batch.verdicts();
+    ASSERT_EQ(verdicts.size(), changes.size());
+    for (size_t i = 0; i < changes.size(); ++i)
+      EXPECT_EQ(verdicts[i].substr(0, 8), changes[i].first) << i << ": " << verdicts[i];
+  }
+}
+
 }  // namespace
 }  // namespace plow

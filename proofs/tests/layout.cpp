@@ -41,6 +41,7 @@ void print_numbers() {
   NUMBER(Layout::kKvBlocks);
   NUMBER(Layout::kAtoms8x128);
   NUMBER(Layout::kKvRows);
+  NUMBER(Layout::kRows16Blocks);
   NUMBER(Op::kLeave);
   NUMBER(Op::kClearBank);
   NUMBER(Op::kAdvance);

@@ -168,13 +168,13 @@ Definition decode_packet (c : cut) (i : nat) : option packet :=
 
 Definition decode_space (n : nat) : option space :=
   match n with 1 => Some Tape | 2 => Some Arena | 3 => Some Cache | 4 => Some Column | _ => None end.
-Definition decode_element (n : nat) : option N := match n with 1 => Some 4%N | 2 => Some 2%N | 3 => Some 2%N | 4 => Some 8%N | 5 => Some 4%N | _ => None end.
+Definition decode_element (n : nat) : option N := match n with 1 => Some 4%N | 2 => Some 2%N | 3 => Some 2%N | 4 => Some 8%N | 5 => Some 4%N | 6 => Some 34%N | 7 => Some 18%N | _ => None end.
 
 Definition decode_tensor (i : nat) : option tensor :=
   let at_ := element kTensors tensor_size i in
   match decode_space (get at_ tensor_space), decode_element (get at_ tensor_dtype) with
   | Some sp, Some el =>
-      need ((get at_ tensor_row_kind <=? 2) && (1 <=? get at_ tensor_layout) && (get at_ tensor_layout <=? 5)) (Some
+      need ((get at_ tensor_row_kind <=? 2) && (1 <=? get at_ tensor_layout) && (get at_ tensor_layout <=? 6)) (Some
         {| t_space := sp; t_group := get at_ tensor_kv_group; t_offset := get_wide at_ tensor_offset;
            t_bytes := get_wide at_ tensor_bytes; t_kind := get at_ tensor_row_kind; t_rows := N.of_nat (get at_ tensor_rows);
            t_cols := get at_ tensor_cols; t_stride := N.of_nat (get at_ tensor_row_stride); t_element := el;

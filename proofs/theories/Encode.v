@@ -89,7 +89,7 @@ Definition packet_written (c : cut) (i : nat) (k : packet) : Prop :=
     (forall j s, nth_error (p_signals k) j = Some s -> signal_written (c_first_signal c + fs + j) s).
 Definition tensor_written (i : nat) (t : tensor) : Prop :=
   exists source node dtype, lies file (element byte kTensors tensor_size i) (tensor_record source node dtype t) /\
-    decode_element dtype = Some (t_element t) /\ t_kind t <= 2 /\ 1 <= t_layout t <= 5.
+    decode_element dtype = Some (t_element t) /\ t_kind t <= 2 /\ 1 <= t_layout t <= 6.
 Definition group_written (i : nat) (g : kv_group) : Prop :=
   exists window layers, lies file (element byte kGroups group_size i) (group_record window layers g).
 (* Workers' lists follow each other. *)

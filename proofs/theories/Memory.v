@@ -13,8 +13,9 @@ Record tensor := {
   t_rows : N;         (* the most *)
   t_cols : nat;
   t_stride : N;       (* Arena: bytes between rows *)
-  t_element : N;      (* bytes *)
-  t_layout : nat      (* abi/tensor.h: 1 rows, 2 groups of 16 rows and pairs of columns, 4 atoms of 8 rows and 128 bytes; 3 and 5 blocks of the cache *)
+  t_element : N;      (* bytes; of a dtype of blocks: of 32 columns *)
+  t_layout : nat      (* abi/tensor.h: 1 rows, 2 groups of 16 rows and pairs of columns, 4 atoms of 8 rows and 128 bytes; 3 and 5 blocks of the cache;
+                         6 groups of 16 rows and blocks of 32 columns *)
 }.
 
 Record access := {

@@ -79,10 +79,14 @@ Definition extent (t : tensor) : N :=
   | 1 => ((t_rows t - 1) * t_stride t + N.of_nat (t_cols t) * t_element t)%N
   | 2 => (round_up (t_rows t) 16 * round_up (N.of_nat (t_cols t)) 2 * t_element t)%N
   | 4 => (round_up (t_rows t) 8 * round_up (N.of_nat (t_cols t) * t_element t) 128)%N
+  | 6 => (round_up (t_rows t) 16 * ((N.of_nat (t_cols t) + 31) / 32) * t_element t)%N
   | _ => (2 * N.of_nat (t_cols t) * k_block_tokens (group_of t) * t_element t)%N
   end.
 Definition size_of_space (t : tensor) : N :=
   match t_space t with Tape => b_tape_bytes b | Arena => arena_bytes p | Cache => k_block_bytes (group_of t) | Column => 0 end.
+
+(* Matrices of blocks lie in a layout of their own, and nothing else does. *)
+Definition is_of_blocks (t : tensor) : bool := (t_element t =? 34)%N || (t_element t =? 18)%N.
 
 Definition tensor_ok (t : tensor) : bool :=
   (0 <? t_cols t) && holds_rows most_rows t &&
@@ -90,7 +94,8 @@ Definition tensor_ok (t : tensor) : bool :=
   | Column => (t_offset t <=? 4)%N
   | Cache => (t_group t <? length (b_groups b)) && ((t_layout t =? 3) || (t_layout t =? 5)) && (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
   | Arena => (t_layout t =? 1) && (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
-  | Tape => ((t_layout t =? 1) || (t_layout t =? 2) || (t_layout t =? 4)) &&
+  | Tape => ((t_layout t =? 1) || (t_layout t =? 2) || (t_layout t =? 4) || (t_layout t =? 6)) &&
+            Bool.eqb (t_layout t =? 6) (is_of_blocks t) &&
             (t_offset t + t_bytes t <=? size_of_space t)%N && (extent t <=? t_bytes t)%N
   end.
 

@@ -51,7 +51,7 @@ let numbers = [
   "StepColumn::kSampled", Big_int_Z.int_of_big_int sampled_column;
   (* Rows and layouts are plain numbers in Memory.v and Verify.v. *)
   "Rows::kFixed", 0; "Rows::kTokens", 1; "Rows::kSamples", 2;
-  "Layout::kRowMajor", 1; "Layout::kRows16Pairs", 2; "Layout::kKvBlocks", 3; "Layout::kAtoms8x128", 4; "Layout::kKvRows", 5;
+  "Layout::kRowMajor", 1; "Layout::kRows16Pairs", 2; "Layout::kKvBlocks", 3; "Layout::kAtoms8x128", 4; "Layout::kKvRows", 5; "Layout::kRows16Blocks", 6;
   "Op::kLeave", op_leave; "Op::kClearBank", op_clear; "Op::kAdvance", op_advance;
 ]
 

@@ -5,8 +5,16 @@
 
 namespace plow {
 
-enum class DType : uint8_t { kF32 = 1, kBf16 = 2, kF16 = 3, kF64 = 4, kU32 = 5 };
+// kQ8_0 and kQ4_0 are of blocks: 32 neighbours of a row share an f16 scale and are stored as integers of 8 and 4 bits. A value is its
+// integer (of 4 bits: minus 8) times the scale, which f32 holds exactly. Source: block_q8_0 and block_q4_0 of ggml-common.h.
+enum class DType : uint8_t { kF32 = 1, kBf16 = 2, kF16 = 3, kF64 = 4, kU32 = 5, kQ8_0 = 6, kQ4_0 = 7 };
 
+constexpr bool is_of_blocks(DType dtype) { return dtype == DType::kQ8_0 || dtype == DType::kQ4_0; }
+
+// Values of a row that dtype_bytes() are for.
+constexpr uint32_t dtype_block_values(DType dtype) { return is_of_blocks(dtype) ? 32 : 1; }
+
+// Bytes of an element, or of a block.
 constexpr uint32_t dtype_bytes(DType dtype) {
   switch (dtype) {
     case DType::kF32: return 4;
@@ -14,9 +22,13 @@ constexpr uint32_t dtype_bytes(DType dtype) {
     case DType::kF16: return 2;
     case DType::kF64: return 8;
     case DType::kU32: return 4;
+    case DType::kQ8_0: return 2 + 32;
+    case DType::kQ4_0: return 2 + 16;
   }
   return 0;
 }
+
+constexpr double bytes_per_value(DType dtype) { return static_cast<double>(dtype_bytes(dtype)) / dtype_block_values(dtype); }
 
 constexpr const char* dtype_name(DType dtype) {
   switch (dtype) {
@@ -25,6 +37,8 @@ constexpr const char* dtype_name(DType dtype) {
     case DType::kF16: return "f16";
     case DType::kF64: return "f64";
     case DType::kU32: return "u32";
+    case DType::kQ8_0: return "q8_0";
+    case DType::kQ4_0: return "q4_0";
   }
   return nullptr;
 }
@@ -65,6 +79,8 @@ enum class Layout : uint8_t {
   kAtoms8x128 = 4,
   // KV on GPUs: a block holds, for each KV head, K and then V, each as [block_tokens][head_dim].
   kKvRows = 5,
+  // Matrices of blocks on x86-64: a block of 32 columns of 16 rows follows the other, scales before integers. See layout.h.
+  kRows16Blocks = 6,
 };
 
 constexpr uint16_t kNoTensor = 0xffff;

@@ -227,6 +227,26 @@ TEST(Bundle, EveryIndexOutOfRangeIsNamed) {
       {"tensor 2: dtype", [&](auto& t) { last(t).tensors[2].row_kind = static_cast<Rows>(3); }},
       {"tensor 2: memory space", [&](auto& t) { last(t).tensors[2].space = static_cast<Space>(9); }},
       {"tensor 2: layout", [&](auto& t) { last(t).tensors[2].layout = static_cast<Layout>(9); }},
+      {"tensor 0: 32 columns of q8_0 in layout 1: blocks lie whole",
+       [&](auto& t) { last(t).tensors[0].dtype = DType::kQ8_0; }},
+      {"tensor 0: 32 columns of f32 in layout 6: blocks lie whole",
+       [&](auto& t) { last(t).tensors[0].layout = Layout::kRows16Blocks; }},
+      {"tensor 2: 32 columns of q4_0 in layout 6: blocks lie whole in the tape",
+       [&](auto& t) {
+         last(t).tensors[2].dtype = DType::kQ4_0, last(t).tensors[2].layout = Layout::kRows16Blocks;
+       }},
+      {"48 x 32 q8_0 need 1632 bytes",
+       [&](auto& t) {
+         TensorEntry& table = last(t).tensors[0];
+         table.dtype = DType::kQ8_0, table.layout = Layout::kRows16Blocks, table.row_stride = 0,
+         table.bytes = 1631;
+       }},
+      {"offset 2 is no multiple of 32 bytes",
+       [&](auto& t) {
+         TensorEntry& table = last(t).tensors[0];
+         table.dtype = DType::kQ8_0, table.layout = Layout::kRows16Blocks, table.row_stride = 0,
+         table.offset = 2;
+       }},
       {"tensor 2: KV blocks", [&](auto& t) { last(t).tensors[2].layout = Layout::kKvBlocks; }},
       {"tensor 2: 7 rows", [&](auto& t) { last(t).tensors[2].rows = 7; }},
       {"tensor 2: bytes [", [&](auto& t) { last(t).tensors[2].offset = 64 * 1024 - 4; }},

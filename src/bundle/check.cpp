@@ -124,6 +124,9 @@ uint64_t extent(const BundleParts& parts, const TensorEntry& tensor) {
       return (uint64_t{tensor.rows} + 15) / 16 * 16 * ((uint64_t{tensor.cols} + 1) / 2 * 2) * element;
     case Layout::kAtoms8x128:
       return atom_shape(tensor.rows, tensor.cols, dtype_bytes(tensor.dtype)).bytes();
+    case Layout::kRows16Blocks:
+      return (uint64_t{tensor.rows} + 15) / 16 * (tensor.cols / kBlockColumns) *
+             row_block_bytes(tensor.dtype);
     case Layout::kKvBlocks:
     case Layout::kKvRows:
       return 2 * uint64_t{tensor.cols} * parts.kv_groups[tensor.kv_group].block_tokens * element;
@@ -167,6 +170,12 @@ Status check_layout(const BundleParts& parts, const TensorEntry& tensor) {
   if (kv && tensor.dtype != parts.header->kv_dtype) return wrong("a dtype that is not the cache's");
   if (kv != (tensor.layout == Layout::kKvBlocks || tensor.layout == Layout::kKvRows))
     return wrong("KV blocks lie in the KV pool, and nothing else does");
+  const bool of_blocks = is_of_blocks(tensor.dtype);
+  if (of_blocks != (tensor.layout == Layout::kRows16Blocks) || (of_blocks && tensor.space != Space::kTape) ||
+      tensor.cols % dtype_block_values(tensor.dtype) != 0) {
+    return wrong("{} columns of {} in layout {}: blocks lie whole in the tape, in a layout of their own",
+                 tensor.cols, dtype_name(tensor.dtype), static_cast<int>(tensor.layout));
+  }
   switch (tensor.layout) {
     case Layout::kRowMajor:
       if (tensor.space == Space::kStep) return {};  // the columns' layout is that of step.h
@@ -176,6 +185,7 @@ Status check_layout(const BundleParts& parts, const TensorEntry& tensor) {
       }
       break;
     case Layout::kRows16Pairs:
+    case Layout::kRows16Blocks:
     case Layout::kAtoms8x128:
     case Layout::kKvBlocks:
     case Layout::kKvRows:
@@ -185,8 +195,9 @@ Status check_layout(const BundleParts& parts, const TensorEntry& tensor) {
     default:
       return wrong("layout {} does not exist", static_cast<int>(tensor.layout));
   }
-  if (tensor.offset % element != 0)
-    return wrong("offset {} is no multiple of an element's {} bytes", tensor.offset, element);
+  const uint64_t alignment = of_blocks ? kBlockLineBytes : element;
+  if (tensor.offset % alignment != 0)
+    return wrong("offset {} is no multiple of {} bytes", tensor.offset, alignment);
   return {};
 }
 

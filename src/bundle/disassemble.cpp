@@ -37,6 +37,8 @@ const char* layout_name(Layout layout) {
       return "atoms8x128";
     case Layout::kKvRows:
       return "kv-rows";
+    case Layout::kRows16Blocks:
+      return "rows16-blocks";
   }
   return "?";
 }

@@ -3,6 +3,7 @@
 #include "checkpoint/dequantize.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace plow {
 
@@ -56,6 +57,23 @@ void read_rows(const CheckpointTensor& tensor, int64_t first_row, int64_t n_rows
   }
   if (tensor.addend != 0.0f) {
     for (int64_t i = 0; i < values * n_rows; ++i) out[i] += tensor.addend;
+  }
+}
+
+uint64_t stored_row_bytes(const CheckpointTensor& tensor) {
+  const auto& info = dtype_info(tensor.dtype);
+  return static_cast<uint64_t>(tensor.row_values()) / info.block_values * info.block_bytes;
+}
+
+void read_stored_rows(const CheckpointTensor& tensor, int64_t first_row, int64_t n_rows, std::byte* out) {
+  const int64_t rows = tensor.n_rows();
+  PLOW_CHECK(tensor.shape.size() > 1 && tensor.addend == 0.0f, "{} is not stored row by row", tensor.name);
+  PLOW_CHECK(first_row >= 0 && n_rows >= 0 && first_row <= rows - n_rows, "rows {}+{} of {} in {}", first_row,
+             n_rows, rows, tensor.name);
+  const uint64_t bytes = stored_row_bytes(tensor);
+  for (int64_t i = 0; i < n_rows; ++i, out += bytes) {
+    const int64_t row = stored_index(first_row + i, rows, tensor.interleaved_heads);
+    std::memcpy(out, tensor.bytes.data() + static_cast<uint64_t>(row) * bytes, bytes);
   }
 }
 

@@ -53,6 +53,11 @@ struct CheckpointTensor {
 // REQUIRES the rows to be in the tensor, and `out` to hold n_rows * row_values() floats.
 void read_rows(const CheckpointTensor& tensor, int64_t first_row, int64_t n_rows, float* out);
 
+// The same rows as they are stored, blocks and all, in the order of the tensor's rows: n_rows *
+// stored_row_bytes(). REQUIRES more than one dimension and no addend.
+uint64_t stored_row_bytes(const CheckpointTensor& tensor);
+void read_stored_rows(const CheckpointTensor& tensor, int64_t first_row, int64_t n_rows, std::byte* out);
+
 enum class CheckpointFormat : uint8_t { kSafetensors, kGguf };
 
 struct Checkpoint {

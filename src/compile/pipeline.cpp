@@ -75,7 +75,7 @@ Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progres
   PLOW_TRY(compiled.checkpoint, load_checkpoint(options.checkpoint));
   compiled.served_name = options.served_name.empty() ? default_name(options.checkpoint) : options.served_name;
   progress.stage("graph", 0, 1);
-  PLOW_TRY(const OpGraph graph, build_model(compiled.checkpoint, {options.kv_dtype, options.weight_dtype}));
+  PLOW_TRY(const OpGraph graph, build_model(compiled.checkpoint, {options.kv_dtype, options.weight_dtype, has_block_bodies(options.isa)}));
   PLOW_TRY_STATUS(verify_graph(graph));
   compiled.max_context = options.max_context.value_or(std::min(kDefaultContext, graph.max_position));
   if (compiled.max_context > graph.max_position) {
@@ -166,7 +166,7 @@ Result<CompileSummary> summarise(const Compiled& compiled, const BundleTables& t
   for (const TapeTensor& tensor : compiled.tape.tensors) {
     if (graph.node(tensor.node).op != Op::kWeight) continue;
     summary.parameters += uint64_t{tensor.rows} * tensor.cols;
-    if (tensor.layout == layout_of_matrices(tables.header.isa)) dtypes.insert(dtype_name(tensor.dtype));
+    if (tensor.layout == layout_of_matrices(tables.header.isa, tensor.dtype)) dtypes.insert(dtype_name(tensor.dtype));
   }
   for (const std::string& dtype : dtypes) summary.weight_dtypes += (summary.weight_dtypes.empty() ? "" : ", ") + dtype;
   for (const CheckpointTensor& tensor : compiled.checkpoint.tensors) summary.checkpoint_bytes += tensor.bytes.size();

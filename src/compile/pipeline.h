@@ -33,7 +33,7 @@ struct CompileOptions {
   uint32_t max_slots = 16;            // sequences at once
   uint32_t chunk_rows = 512;          // most rows of a step of the many-rows program
   DType kv_dtype = DType::kBf16;
-  std::optional<DType> weight_dtype;  // matrices; unset: as the checkpoint has them (bf16 for quantised GGUF)
+  std::optional<DType> weight_dtype;  // matrices; unset: as the checkpoint has them (see has_block_bodies; bf16 for other blocks)
   std::string served_name;            // empty: the checkpoint's directory name
   std::vector<std::string> disabled_rules;  // of the rewriter
   bool rewrite = true;

@@ -86,6 +86,13 @@ class TapeWriter {
     return end_piece(digest);
   }
 
+  void read_values(const CheckpointTensor& source, uint32_t first, uint32_t n_rows, float plus) {
+    values_.resize(n_rows * static_cast<size_t>(source.row_values()));
+    read_rows(source, first, n_rows, values_.data());
+    if (plus == 0) return;
+    for (float& value : values_) value += plus;
+  }
+
   Status write_weight(const TapeTensor& tensor, const WeightRef& weight, Xxh3Stream& digest) {
     const CheckpointTensor* source = checkpoint_.find(weight.name);
     PLOW_CHECK(source != nullptr && source->row_values() == tensor.cols && source->n_rows() == tensor.rows,
@@ -96,17 +103,19 @@ class TapeWriter {
     if (whole) begin_piece(tensor);
     for (uint32_t first = 0; first < tensor.rows;) {
       const auto n_rows = static_cast<uint32_t>(std::min<size_t>(rows_at_once, tensor.rows - first));
-      values_.resize(size_t{n_rows} * tensor.cols);
-      read_rows(*source, first, n_rows, values_.data());
-      if (weight.plus != 0) {
-        for (float& value : values_) value += weight.plus;
-      }
       TapeTensor piece = tensor;
       if (!whole) {
         piece.rows = n_rows;
         begin_piece(piece);
       }
-      pack_rows(piece, whole ? first : 0, n_rows, values_.data(), packed_);
+      if (is_of_blocks(tensor.dtype)) {
+        stored_.resize(n_rows * stored_row_bytes(*source));
+        read_stored_rows(*source, first, n_rows, stored_.data());
+        pack_blocks(piece, 0, n_rows, stored_, packed_);
+      } else {
+        read_values(*source, first, n_rows, weight.plus);
+        pack_rows(piece, whole ? first : 0, n_rows, values_.data(), packed_);
+      }
       if (!whole) PLOW_TRY_STATUS(end_piece(digest));
       first += n_rows;
     }
@@ -121,6 +130,7 @@ class TapeWriter {
   StagedDirectory::Writer& file_;
   ProgressSink& progress_;
   std::vector<float> values_;
+  std::vector<std::byte> stored_;  // blocks of the checkpoint
   std::vector<std::byte> packed_;
   std::vector<std::byte> block_;  // not written yet
   Xxh3Stream whole_;

@@ -224,7 +224,7 @@ class Gatherer {
   // x times the transpose of `weight`, over `depth` of its columns.
   void product(const ValueType& weight, double depth) {
     const double elements = static_cast<double>(weight.shape.rows) * depth;
-    load_.weights += Bytes(elements * dtype_bytes(weight.dtype));
+    load_.weights += Bytes(elements * bytes_per_value(weight.dtype));
     load_.products += Flops(2 * rows_ * elements);
     load_.product_rows = rows_;
     load_.wide = weight.dtype == DType::kF32;

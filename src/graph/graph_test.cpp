@@ -238,8 +238,41 @@ TEST(GraphBuilder, TheFirstErrorIsReturnedByFinish) {
   const NodeId bad = b.add(Op::kLinear, {x, b.weight("w", DType::kF32, 4, 7)});
   const Result<OpGraph> graph = b.finish(b.add(Op::kAdd, {bad, x}), 4, 6, 1, 8);
   ASSERT_FALSE(graph.ok());
-  EXPECT_EQ(graph.error().message,
-            "operator graph: %4: linear: the weight must be f32, bf16 or f16 [4, 6], found f32[4, 7]");
+  EXPECT_EQ(
+      graph.error().message,
+      "operator graph: %4: linear: the weight must be f32, bf16, f16, q8_0 or q4_0 [4, 6], found f32[4, 7]");
+}
+
+// A model of blocks, whose gated pair and bias have these dtypes.
+Result<OpGraph> graph_of_blocks(uint32_t hidden, DType gate, DType up, DType bias) {
+  GraphBuilder b;
+  const NodeId ids = b.step_input(StepColumn::kTokenIds);
+  const NodeId sampled = b.step_input(StepColumn::kSampleRows);
+  const NodeId table = b.weight("table", DType::kQ8_0, hidden, hidden);
+  NodeId x = b.add(Op::kEmbed, {table, ids});
+  x = b.add(Op::kGluLinear, {x, b.weight("gate", gate, hidden, hidden), b.weight("up", up, hidden, hidden)},
+            {0});
+  x = b.add(Op::kBiasAdd, {x, b.weight("bias", bias, 1, hidden)});
+  x = b.add(Op::kLinear, {b.add(Op::kGatherRows, {x, sampled}), table});
+  return b.finish(b.add(Op::kSample, {x}), hidden, hidden, 0, 8);
+}
+
+TEST(GraphBuilder, BlocksAreWholeInMatricesOnlyAndAlikeInAGatedPair) {
+  const Result<OpGraph> graph = graph_of_blocks(64, DType::kQ4_0, DType::kQ4_0, DType::kF32);
+  ASSERT_TRUE(graph.ok()) << graph.error().message;
+  const Result<OpGraph> parsed = parse_graph(print_graph(*graph));
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  expect_equal(*graph, *parsed);
+  const auto message = [](const Result<OpGraph>& result) {
+    return result.ok() ? "" : result.error().message;
+  };
+  EXPECT_EQ(message(graph_of_blocks(40, DType::kQ8_0, DType::kQ8_0, DType::kF32)),
+            "operator graph: %2 (weight): 40 columns are no whole blocks of q8_0");
+  EXPECT_EQ(message(graph_of_blocks(64, DType::kQ8_0, DType::kQ4_0, DType::kF32)),
+            "operator graph: %6: glu_linear: both matrices must have one dtype, found q8_0[64, 64] and "
+            "q4_0[64, 64]");
+  EXPECT_EQ(message(graph_of_blocks(64, DType::kQ8_0, DType::kQ8_0, DType::kQ8_0)),
+            "operator graph: %8: bias_add: the bias must be f32, bf16 or f16 [1, 64], found q8_0[1, 64]");
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ std::optional<Op> op_of(std::string_view name) {
 void read_type(LineReader& line, Node& node) {  // "f32[T, 576]"
   const std::string_view name = line.word();
   bool known = false;
-  for (DType dtype : {DType::kF32, DType::kBf16, DType::kF16, DType::kF64, DType::kU32}) {
+  for (DType dtype : {DType::kF32, DType::kBf16, DType::kF16, DType::kF64, DType::kU32, DType::kQ8_0, DType::kQ4_0}) {
     if (name != dtype_name(dtype)) continue;
     node.dtype = dtype;
     known = true;

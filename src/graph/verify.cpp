@@ -77,8 +77,12 @@ class GraphVerifier {
       return fail(id, "its name '" + name + "' is empty or used twice");
     if (!std::isfinite(plus) || (plus != 0 && node.dtype != DType::kF32))
       return fail(id, fmt::format("a {} weight cannot have plus={}", dtype_name(node.dtype), plus));
-    if (node.shape.row_kind != Rows::kFixed || !is_stored_float(node.dtype)) {
-      return fail(id, "a weight must be f32, bf16 or f16 with fixed rows");
+    if (node.shape.row_kind != Rows::kFixed || !(is_stored_float(node.dtype) || is_of_blocks(node.dtype))) {
+      return fail(id, "a weight must be f32, bf16, f16, q8_0 or q4_0 with fixed rows");
+    }
+    if (node.shape.cols % dtype_block_values(node.dtype) != 0) {
+      return fail(
+          id, fmt::format("{} columns are no whole blocks of {}", node.shape.cols, dtype_name(node.dtype)));
     }
     return {};
   }

@@ -108,6 +108,20 @@ concept HasPairDot = requires(typename I::Vec acc, const Bf16* line, uint32_t pa
   I::dot_pair(acc, line, pair);
 };
 
+// Integers of 16 rows, for products with matrices of blocks (Layout::kRows16Blocks): Words is 16 times a pair
+// of 16-bit integers, or a sum of 32 bits.
+template <class I>
+concept HasWords = requires(typename I::Words w, const unsigned char* line, uint32_t* out, uint32_t pair,
+                            int32_t sum, typename I::Vec v) {
+  I::set_words(sum);          // in every row
+  I::dot_words(w, w, pair);   // acc + a.even * b.even + a.odd * b.odd, where b is one pair for all rows
+  I::words_to_floats(w);      // -> Vec, rounded to nearest
+  I::load_bytes(line);        // a line of 32 signed bytes, widened
+  I::load_low_halves(line);   // the low 4 bits of each of 32 bytes, widened
+  I::load_high_halves(line);  // the high 4 bits
+  I::store_words(out, v, v);  // rounds 32 floats below 2^15 to nearest and writes them as 16-bit integers
+};
+
 // Scalar functions of double that bodies call a few times a row.
 template <class I>
 concept HasScalarMath = requires(double x, double* out, float f) {
@@ -121,9 +135,10 @@ template <class I>
 concept IsWorker = HasCounters<I> && HasSpin<I> && HasClock<I> && HasTeam<I>;
 
 template <class I>
-concept IsIsa =
-    IsWorker<I> && HasPrefetch<I> && HasVectors<I> && HasNarrowLoads<I> && HasScalarMath<I> && requires {
+concept IsIsa = IsWorker<I> && HasPrefetch<I> && HasVectors<I> && HasNarrowLoads<I> && HasWords<I> &&
+    HasScalarMath<I> && requires {
   I::kRowBlock;      // rows of activations that a register-blocked loop takes at once
+  I::kWordRowBlock;  // the same of a loop over Words
   I::kAccumulators;  // Vecs that such a loop may sum in when it takes several row groups at once
 };
 

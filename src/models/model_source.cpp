@@ -9,14 +9,18 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-DType graph_dtype(StoredDType stored) {
+DType graph_dtype(StoredDType stored, bool keep_blocks) {
   switch (stored) {
     case StoredDType::kF32:
       return DType::kF32;
     case StoredDType::kF16:
       return DType::kF16;
+    case StoredDType::kQ8_0:
+      return keep_blocks ? DType::kQ8_0 : DType::kBf16;
+    case StoredDType::kQ4_0:
+      return keep_blocks ? DType::kQ4_0 : DType::kBf16;
     default:
-      return DType::kBf16;  // blocks of few bits have no format of their own in the tape
+      return DType::kBf16;  // other blocks of few bits have no format of their own in the tape
   }
 }
 
@@ -58,7 +62,7 @@ const CheckpointTensor* TensorClaims::claim(const std::string& name, const std::
 
 NodeId TensorClaims::matrix(GraphBuilder& builder, const std::string& name, uint32_t rows, uint32_t cols) {
   const CheckpointTensor* tensor = claim(name, {rows, cols});
-  const DType stored = tensor == nullptr ? DType::kF32 : graph_dtype(tensor->dtype);
+  const DType stored = tensor == nullptr ? DType::kF32 : graph_dtype(tensor->dtype, options_.keep_blocks);
   return builder.weight(name, options_.weight_dtype.value_or(stored), rows, cols);
 }
 

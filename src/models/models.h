@@ -15,9 +15,10 @@
 namespace plow {
 
 struct ModelOptions {
-  DType kv_dtype = DType::kBf16;  // of the cache: f32, bf16 or f16
-  std::optional<DType>
-      weight_dtype;  // of matrices; unset: as the checkpoint stores them, bf16 for quantised ones
+  DType kv_dtype = DType::kBf16;      // of the cache: f32, bf16 or f16
+  std::optional<DType> weight_dtype;  // of matrices; unset: as the checkpoint stores them
+  // Of those, Q8_0 and Q4_0 stay as they are; blocks of other kinds, and all when this is false, become bf16.
+  bool keep_blocks = false;
 };
 
 // The graph of primitive operators. Norm gains and biases are f32, whatever the checkpoint stores. Weights

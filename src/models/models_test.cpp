@@ -287,5 +287,42 @@ TEST(BuildModel, OptionsGiveTheDtypesOfCacheAndMatrices) {
   EXPECT_EQ(count(*asked, Op::kKvState, DType::kF16), 2);
 }
 
+TEST(BuildModel, BlocksAreKeptWhereTheyAreReadAndBecomeBf16Elsewhere) {
+  Result<Checkpoint> checkpoint = fake_checkpoint(fake_json(fake_config(kLlama), {}), fake_tensors());
+  ASSERT_TRUE(checkpoint.ok());
+  for (CheckpointTensor& tensor : checkpoint->tensors) {
+    if (tensor.shape.size() == 1) continue;
+    for (int64_t& n : tensor.shape) n *= 32;  // whole blocks
+    tensor.dtype = tensor.name.ends_with("up_proj.weight")     ? StoredDType::kQ4_0
+                   : tensor.name.ends_with("down_proj.weight") ? StoredDType::kQ6_K
+                                                               : StoredDType::kQ8_0;
+  }
+  for (CheckpointTensor& tensor : checkpoint->tensors) {
+    if (tensor.shape.size() == 1) tensor.shape[0] *= 32;
+  }
+  std::string config = fake_json(
+      fake_config(kLlama),
+      {{"vocab_size", "320"}, {"hidden_size", "256"}, {"intermediate_size", "384"}, {"head_dim", "128"}});
+  checkpoint->config = *parse_json(config, "config.json");
+  const auto dtype_of = [&](const ModelOptions& options, const std::string& name) {
+    const Result<OpGraph> graph = build_model(*checkpoint, options);
+    EXPECT_TRUE(graph.ok()) << message_of(graph);
+    EXPECT_TRUE(verify_graph(*graph).ok());
+    for (const Node& node : graph->nodes) {
+      if (node.op == Op::kWeight && graph->weights[node.leaf].name.ends_with(name)) return node.dtype;
+    }
+    return DType::kU32;
+  };
+  const ModelOptions kept{.kv_dtype = DType::kBf16, .weight_dtype = {}, .keep_blocks = true};
+  EXPECT_EQ(dtype_of(kept, "lm_head.weight"), DType::kQ8_0);
+  EXPECT_EQ(dtype_of(kept, "embed_tokens.weight"), DType::kQ8_0);
+  EXPECT_EQ(dtype_of(kept, "up_proj.weight"), DType::kQ4_0);
+  EXPECT_EQ(dtype_of(kept, "down_proj.weight"), DType::kBf16) << "blocks that no body reads";
+  EXPECT_EQ(dtype_of(kept, "input_layernorm.weight"), DType::kF32);
+  EXPECT_EQ(dtype_of({}, "lm_head.weight"), DType::kBf16);
+  const ModelOptions asked{.kv_dtype = DType::kBf16, .weight_dtype = DType::kF32, .keep_blocks = true};
+  EXPECT_EQ(dtype_of(asked, "up_proj.weight"), DType::kF32);
+}
+
 }  // namespace
 }  // namespace plow

@@ -85,4 +85,25 @@ struct Composition {
   }
 };
 
+// One whose inputs `gate` and `gate` + 1 are matrices that one body multiplies by: they must be of one dtype.
+template <Op op,
+          std::vector<Stage> (*stages)(std::span<const ValueType> inputs, const Attributes& attributes),
+          uint32_t gate>
+struct GatedComposition {
+  using Whole = Composition<op, stages>;
+
+  static constexpr OpDef def(uint32_t n_inputs, std::span<const AttributeDef> names) {
+    OpDef def = Whole::def(n_inputs, names);
+    def.infer = infer;
+    return def;
+  }
+
+  static Result<ValueType> infer(std::span<const ValueType> in, const Attributes& attributes) {
+    const ValueType &a = in[gate], &b = in[gate + 1];
+    if (a.dtype == b.dtype) return Whole::infer(in, attributes);
+    return misfit(op,
+                  fmt::format("both matrices must have one dtype, found {} and {}", to_text(a), to_text(b)));
+  }
+};
+
 }  // namespace plow

@@ -24,12 +24,23 @@ inline Status expect_activation(Op op, const char* what, const ValueType& type) 
   return misfit(op, fmt::format("{} must be f32 with T or S rows, found {}", what, to_text(type)));
 }
 
+inline bool is_stored_float(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kBf16 || dtype == DType::kF16;
+}
+
 // Stored floats: [rows, cols] with fixed rows.
 inline Status expect_stored(Op op, const char* what, const ValueType& type, uint32_t rows, uint32_t cols) {
-  const bool stored = type.dtype == DType::kF32 || type.dtype == DType::kBf16 || type.dtype == DType::kF16;
-  if (stored && type.shape == Shape{Rows::kFixed, rows, cols}) return {};
+  if (is_stored_float(type.dtype) && type.shape == Shape{Rows::kFixed, rows, cols}) return {};
   return misfit(
       op, fmt::format("{} must be f32, bf16 or f16 [{}, {}], found {}", what, rows, cols, to_text(type)));
+}
+
+// The same of a matrix, which may be of blocks.
+inline Status expect_matrix(Op op, const char* what, const ValueType& type, uint32_t rows, uint32_t cols) {
+  const bool stored = is_stored_float(type.dtype) || is_of_blocks(type.dtype);
+  if (stored && type.shape == Shape{Rows::kFixed, rows, cols}) return {};
+  return misfit(op, fmt::format("{} must be f32, bf16, f16, q8_0 or q4_0 [{}, {}], found {}", what, rows,
+                                cols, to_text(type)));
 }
 
 inline Status expect_same(Op op, const char* what, const ValueType& type, const ValueType& expected) {
@@ -62,7 +73,7 @@ inline double rows_in_step(const Shape& shape, double tokens, double samples) {
 
 // Bytes of a value in a step.
 inline double value_bytes(const ValueType& type, double tokens, double samples) {
-  return rows_in_step(type.shape, tokens, samples) * type.shape.cols * dtype_bytes(type.dtype);
+  return rows_in_step(type.shape, tokens, samples) * type.shape.cols * bytes_per_value(type.dtype);
 }
 
 // Operators that read each input and write the output once, element by element; inputs with fixed rows come

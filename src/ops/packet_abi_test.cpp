@@ -79,7 +79,7 @@ std::string expected_text() {
   text +=
       "\n## Operators\n"
       "Operands are the inputs in order, then the output. Inputs that are matrices lie in "
-      "`Layout::kRows16Pairs`.\n\n"
+      "`Layout::kRows16Pairs`, or where their dtype is of blocks in `Layout::kRows16Blocks`.\n\n"
       "| body | name | inputs | matrices | immediates, from 0 | |\n|---|---|---|---|---|---|\n";
 #define PLOW_OP(number, Name, text_) text += operator_line(Op::k##Name);
 #include "abi/ops.def"

@@ -176,14 +176,16 @@ class Encoder {
   // What an access reads of the tape: one run of bytes, or one a row group when it does not read all columns.
   void add_weights(const TensorEntry& tensor, const Access& access, StreamEntry entry) {
     if (tensor.layout == Layout::kAtoms8x128) return add_atoms(tensor, access, entry);
-    const bool grouped = tensor.layout == Layout::kRows16Pairs;
+    const bool grouped = tensor.layout == Layout::kRows16Pairs || tensor.layout == Layout::kRows16Blocks;
     const bool whole = access.col_end - access.col_begin == tensor.cols || !grouped;
+    // A range of columns begins with a pair, but may begin and end within a block.
+    const uint32_t unit = dtype_block_values(tensor.dtype), col_begin = access.col_begin / unit * unit;
     const uint32_t begin = grouped ? access.row_begin / kRowGroup * kRowGroup : access.row_begin;
     const uint32_t rows_at_once = whole ? access.row_end - begin : kRowGroup;
     for (uint32_t row = begin; row < access.row_end; row += rows_at_once) {
-      const uint32_t columns = whole ? tensor.cols : access.col_end - access.col_begin;
+      const uint32_t columns = whole ? tensor.cols : access.col_end - col_begin;
       const uint64_t skipped = layout_bytes(tensor.layout, tensor.dtype, row, tensor.cols) +
-                               (whole ? 0 : layout_bytes(tensor.layout, tensor.dtype, kRowGroup, access.col_begin));
+                               (whole ? 0 : layout_bytes(tensor.layout, tensor.dtype, kRowGroup, col_begin));
       const uint64_t bytes = layout_bytes(tensor.layout, tensor.dtype, rows_at_once, columns);
       push_stream(entry, tensor.offset + skipped, bytes);
     }

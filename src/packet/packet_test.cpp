@@ -125,6 +125,50 @@ TEST(Tape, AtomsPutEveryElementInItsPlace) {
   }
 }
 
+// The definition in abi/layout.h, spelled out: row groups, blocks of columns, scales, lines of column pairs.
+TEST(Tape, RowsOfBlocksPutEveryIntegerAndScaleInItsPlace) {
+  std::mt19937 random(3);
+  for (const DType dtype : {DType::kQ8_0, DType::kQ4_0}) {
+    const bool wide = dtype == DType::kQ8_0;
+    const size_t stored = wide ? 34 : 18;
+    for (const auto& [rows, cols] : std::vector<std::pair<uint32_t, uint32_t>>{{1, 32}, {16, 64}, {17, 96}, {33, 32}}) {
+      const TapeTensor tensor{NodeId(0), 0, 0, rows, cols, dtype, Layout::kRows16Blocks};
+      const size_t row_bytes = cols / 32 * stored;
+      std::vector<std::byte> blocks(rows * row_bytes);
+      for (std::byte& byte : blocks) byte = static_cast<std::byte>(random());
+      std::vector<std::byte> bytes(layout_bytes(tensor.layout, dtype, rows, cols));
+      ASSERT_EQ(bytes.size(), (rows + 15) / 16 * (cols / 32) * 16 * stored);
+      const auto some = std::span(blocks).first(rows / 2 * row_bytes);
+      pack_blocks(tensor, 0, rows / 2, some, bytes);
+      pack_blocks(tensor, rows / 2, rows - rows / 2, std::span(blocks).subspan(some.size()), bytes);
+      size_t at = 0;
+      for (uint32_t group = 0; group < (rows + 15) / 16; ++group) {
+        for (uint32_t block = 0; block < cols / 32; ++block) {
+          const auto from = [&](uint32_t r) { return blocks.data() + (group * 16 + r) * row_bytes + block * stored; };
+          for (uint32_t r = 0; r < 16; ++r, at += 2) {
+            const bool there = group * 16 + r < rows;
+            for (size_t i = 0; i < 2; ++i) ASSERT_EQ(bytes[at + i], there ? from(r)[i] : std::byte{0}) << "scale of row " << r;
+          }
+          for (uint32_t line = 0; line < (wide ? 16u : 8u); ++line) {
+            for (uint32_t r = 0; r < 16; ++r) {
+              for (uint32_t odd = 0; odd < 2; ++odd, ++at) {
+                std::byte expected{0};
+                if (group * 16 + r < rows && wide) expected = from(r)[2 + 2 * line + odd];
+                if (group * 16 + r < rows && !wide) {
+                  // Columns 4 line + odd and two further; GGUF has value i in the low half of byte i, i + 16 in the high one.
+                  const auto value = [&](uint32_t i) { return std::to_integer<uint32_t>(from(r)[2 + i % 16]) >> (i < 16 ? 0 : 4) & 15; };
+                  expected = static_cast<std::byte>(value(4 * line + odd) | value(4 * line + 2 + odd) << 4);
+                }
+                ASSERT_EQ(bytes[at], expected) << rows << "x" << cols << " line " << line << " row " << r;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(KvPlan, GroupsLayersByWindow) {
   const OpGraph graph = toy_graph({4, 40, 3, 1, 12, 56, 101, 8});
   const KvPlan plan = plan_kv(graph, Isa::kX86_64);
@@ -141,8 +185,10 @@ TEST(KvPlan, GroupsLayersByWindow) {
 }
 
 TEST(Encode, TheStreamHoldsEachMatrixOnce) {
-  for (const uint32_t workers : {1u, 2u, 5u}) {
-    const Case c = make({}, kFew, workers);
+  ToyShape of_blocks{.hidden = 64, .heads = 4, .kv_heads = 2, .head_dim = 16, .ffn = 96, .fused = false, .matrices = DType::kQ4_0};
+  for (const auto& [shape, workers] : std::vector<std::pair<ToyShape, uint32_t>>{{{}, 1}, {{}, 2}, {{}, 5}, {of_blocks, 2}}) {
+    const Layout layout = layout_of_matrices(Isa::kX86_64, shape.matrices);
+    const Case c = make(shape, kFew, workers);
     std::map<uint64_t, uint64_t> streamed;  // by tape tensor offset
     for (const StreamEntry& entry : c.tables.stream) {
       if (entry.kv != 0) continue;
@@ -150,10 +196,10 @@ TEST(Encode, TheStreamHoldsEachMatrixOnce) {
         return entry.offset >= t.offset && entry.offset + entry.bytes <= t.offset + t.bytes;
       });
       ASSERT_NE(tensor, c.tape.tensors.end()) << "a stream entry lies across tensors";
-      if (tensor->layout == Layout::kRows16Pairs) { streamed[tensor->offset] += entry.bytes; }
+      if (tensor->layout == layout) { streamed[tensor->offset] += entry.bytes; }
     }
     for (const TapeTensor& tensor : c.tape.tensors) {
-      if (tensor.layout != Layout::kRows16Pairs) continue;
+      if (tensor.layout != layout) continue;
       EXPECT_EQ(streamed[tensor.offset], tensor.bytes) << "node %" << tensor.node.value;
     }
   }

@@ -37,18 +37,25 @@ constexpr uint32_t kColumnPair = 2;
 // Matrices lie as the ISA's bodies read them: see layout_of_matrices.
 TapePlan plan_tape(const OpGraph& graph, Isa isa);
 
-// How the ISA's bodies want the matrices that linear maps and look-ups read.
-Layout layout_of_matrices(Isa isa);
+// How the ISA's bodies want the matrices of a dtype that linear maps and look-ups read. REQUIRES that they read it: has_block_bodies().
+Layout layout_of_matrices(Isa isa, DType dtype);
+
+// Whether the ISA's bodies read matrices of blocks.
+bool has_block_bodies(Isa isa);
 
 // Whether a tensor's rows (or groups of kRowGroup rows) follow each other, so that it can be packed piece by piece.
 bool packs_by_rows(Layout layout);
 
-// Bytes of a matrix in a layout; a row-major row has no padding.
+// Bytes of a matrix in a layout; a row-major row has no padding. Of columns that are not whole blocks those that they begin count.
 uint64_t layout_bytes(Layout layout, DType dtype, uint32_t rows, uint32_t cols);
 
 // Writes rows [first_row, first_row + n_rows), given as floats [n_rows, cols], into `out`, the bytes of the whole tensor; padding is left as it is
 // (zeros, where the caller began with zeros). REQUIRES out.size() == layout_bytes(layout, dtype, rows, cols). Values are rounded to nearest even
 // where the dtype has fewer bits.
 void pack_rows(const TapeTensor& tensor, uint32_t first_row, uint32_t n_rows, const float* values, std::span<std::byte> out);
+
+// The same of a tensor of blocks, whose rows are given as GGUF stores them: blocks of an f16 scale and 32 integers, of 8 bits in their order, or of
+// 4 bits of which value i is the low and value i + 16 the high half of byte i. REQUIRES zeros in `out`.
+void pack_blocks(const TapeTensor& tensor, uint32_t first_row, uint32_t n_rows, std::span<const std::byte> blocks, std::span<std::byte> out);
 
 }  // namespace plow

@@ -12,6 +12,7 @@ struct ToyShape {
   // Every fused operator in place of the primitive ones, and queries of the last layer only where rows are sampled. The
   // functions are others: layers do not have the same parts.
   bool fused = false;
+  DType matrices = DType::kBf16;
 };
 
 inline Attributes toy_attributes(std::initializer_list<uint32_t> words) {
@@ -33,7 +34,7 @@ class ToyModel {
     for (uint32_t j = 0; j < shape_.head_dim / 2; ++j) frequencies.push_back(1.0 / (1 + j));
     const NodeId inv_freq = builder_.constant("inv_freq", DType::kF64, 1, shape_.head_dim / 2, frequencies);
     const NodeId angles = builder_.add(Op::kRopeTable, {inv_freq, positions}, toy_attributes({attribute_bits(1.0f)}));
-    const NodeId embedding = builder_.weight("embed", DType::kBf16, shape_.vocab, shape_.hidden);
+    const NodeId embedding = builder_.weight("embed", shape_.matrices, shape_.vocab, shape_.hidden);
     NodeId x = builder_.add(Op::kEmbed, {embedding, ids});
     x = builder_.add(Op::kScale, {x}, toy_attributes({attribute_bits(6.25f)}));
     for (uint32_t layer = 0; layer < shape_.layers; ++layer) {
@@ -60,7 +61,7 @@ class ToyModel {
     return builder_.add(Op::kRmsNorm, {x, gain}, toy_attributes({attribute_bits(1e-5f), attribute_bits(0.0f), group}));
   }
   NodeId linear(const std::string& name, NodeId x, uint32_t outputs, uint32_t inputs) {
-    return builder_.add(Op::kLinear, {x, builder_.weight(name, DType::kBf16, outputs, inputs)});
+    return builder_.add(Op::kLinear, {x, builder_.weight(name, shape_.matrices, outputs, inputs)});
   }
 
   NodeId add_layer(uint32_t layer, NodeId x, NodeId angles) {
@@ -85,7 +86,7 @@ class ToyModel {
   }
 
   NodeId matrix(const std::string& name, uint32_t outputs, uint32_t inputs) {
-    return builder_.weight(name, DType::kBf16, outputs, inputs);
+    return builder_.weight(name, shape_.matrices, outputs, inputs);
   }
   NodeId vector(const std::string& name, uint32_t cols) { return builder_.weight(name, DType::kF32, 1, cols); }
 

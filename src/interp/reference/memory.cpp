@@ -34,6 +34,9 @@ void with_reader(DType dtype, const F& f) {
       return f([](const std::byte* from) -> double { return read_as<double>(from); });
     case DType::kU32:
       return f([](const std::byte* from) -> double { return read_as<uint32_t>(from); });
+    case DType::kQ8_0:
+    case DType::kQ4_0:
+      break;  // block_value
   }
 }
 
@@ -55,6 +58,9 @@ void write_element(DType dtype, std::byte* to, double value) {
       return write_as(to, value);
     case DType::kU32:
       return write_as(to, static_cast<uint32_t>(value));
+    case DType::kQ8_0:
+    case DType::kQ4_0:
+      break;  // nothing computes them
   }
 }
 
@@ -63,10 +69,19 @@ uint64_t element_offset(const TensorEntry& tensor, uint64_t row, uint64_t column
   const uint64_t element = dtype_bytes(tensor.dtype);
   if (tensor.layout == Layout::kRowMajor) return row * tensor.row_stride + column * element;
   if (tensor.layout == Layout::kAtoms8x128) {
-    return atom_shape(tensor.rows, tensor.cols, dtype_bytes(tensor.dtype)).offset(static_cast<uint32_t>(row), column * element);
+    return atom_shape(tensor.rows, tensor.cols, dtype_bytes(tensor.dtype))
+        .offset(static_cast<uint32_t>(row), column * element);
   }
   const uint64_t pairs = (uint64_t{tensor.cols} + 1) / 2;
   return ((row / 16 * pairs + column / 2) * 32 + row % 16 * 2 + column % 2) * element;
+}
+
+// An element of a matrix of blocks.
+double block_value(const TensorEntry& tensor, const std::byte* base, uint32_t row, uint32_t column) {
+  const std::byte* block = base + row_block_offset(tensor.dtype, tensor.cols, row, column);
+  const auto byte = read_as<uint8_t>(block + in_block_offset(tensor.dtype, row, column));
+  return double{f16_to_float(read_as<uint16_t>(block + row % kBlockRows * 2))} *
+         block_integer(tensor.dtype, byte, column);
 }
 
 }  // namespace
@@ -91,6 +106,9 @@ void Memory::poison_kv() {
 
 void Memory::load(const TensorEntry& tensor, uint32_t row, uint32_t begin, uint32_t end, double* out) const {
   const std::byte* base = (tensor.space == Space::kTape ? tape_.data() : arena_.data()) + tensor.offset;
+  if (is_of_blocks(tensor.dtype)) {
+    for (uint32_t c = begin; c < end; ++c) out[c - begin] = block_value(tensor, base, row, c);
+  }
   with_reader(tensor.dtype, [&](const auto& read) {
     for (uint32_t c = begin; c < end; ++c) out[c - begin] = read(base + element_offset(tensor, row, c));
   });
@@ -104,7 +122,8 @@ void Memory::store(const TensorEntry& tensor, uint32_t row, uint32_t begin, uint
   }
 }
 
-// A block holds, for each KV head, K as [head_dim][block_tokens] or [block_tokens][head_dim] and then V as [block_tokens][head_dim].
+// A block holds, for each KV head, K as [head_dim][block_tokens] or [block_tokens][head_dim] and then V as
+// [block_tokens][head_dim].
 KvPlace Memory::kv_place(const TensorEntry& tensor, uint32_t block, uint32_t position, uint32_t head,
                          uint32_t head_dim, uint32_t column) const {
   const KvGroup& group = groups_[tensor.kv_group];
@@ -112,7 +131,8 @@ KvPlace Memory::kv_place(const TensorEntry& tensor, uint32_t block, uint32_t pos
   const uint64_t in_block = position % tokens;
   const uint64_t first =
       (block * group.block_bytes + tensor.offset) / dtype_bytes(kv_dtype_) + head * (2 * head_dim * tokens);
-  const uint64_t key = tensor.layout == Layout::kKvRows ? in_block * head_dim + column : column * tokens + in_block;
+  const uint64_t key =
+      tensor.layout == Layout::kKvRows ? in_block * head_dim + column : column * tokens + in_block;
   return {first + key, first + head_dim * tokens + in_block * head_dim + column};
 }
 

@@ -71,6 +71,14 @@ struct TapeBytes {
     return offset;
   }
 
+  // Bytes that are packed already.
+  uint64_t append(std::span<const unsigned char> packed) {
+    const uint64_t offset = (bytes.size() + 63) / 64 * 64;
+    bytes.resize(offset);
+    bytes.insert(bytes.end(), packed.begin(), packed.end());
+    return offset;
+  }
+
   static void write(DType dtype, double value, unsigned char* to) {
     const auto f32 = static_cast<float>(value);
     const uint16_t bf16 = float_to_bf16(f32), f16 = double_to_f16(value);
@@ -119,6 +127,13 @@ class BodyRig {
                     std::span<const double> values) {
     TensorEntry entry = tensor(dtype, Space::kTape, layout, rows, cols);
     entry.offset = tape.append(dtype, layout, rows, cols, values);
+    return add(entry);
+  }
+
+  // A matrix of blocks.
+  uint16_t add_blocks(DType dtype, uint32_t rows, uint32_t cols, std::span<const unsigned char> packed) {
+    TensorEntry entry = tensor(dtype, Space::kTape, Layout::kRows16Blocks, rows, cols);
+    entry.offset = tape.append(packed);
     return add(entry);
   }
 

@@ -1,7 +1,7 @@
 // Fused bodies against the bodies of the operators that they stand for, bit by bit: those are held to double
 // by tests of their own. Products and norms are held to double here too, with the error that each step may
 // make.
-#include "isa/x86_64/body_rig.h"
+#include "isa/x86_64/block_rig.h"
 
 #include <gtest/gtest.h>
 
@@ -78,19 +78,34 @@ struct Products {
         residual(random_values(size_t{rows} * n, 6, 100)),
         rig(rows, 0, row_tile),
         tx(rig.add_arena(rows, k, x)),
-        tgain(rig.add_tape(dtype, Layout::kRowMajor, 1, k, gain)),
-        tw(rig.add_tape(dtype, Layout::kRows16Pairs, n, k, w)),
-        tup(rig.add_tape(dtype, Layout::kRows16Pairs, n, k, up)),
-        tbias(rig.add_tape(dtype, Layout::kRowMajor, 1, n, bias)),
+        tgain(rig.add_tape(vector_dtype(), Layout::kRowMajor, 1, k, gain)),
+        tw(add_matrix(w, 3)),
+        tup(add_matrix(up, 4)),
+        tbias(rig.add_tape(vector_dtype(), Layout::kRowMajor, 1, n, bias)),
         tresidual(rig.add_arena(rows, n, residual)) {
-    for (std::vector<double>* values : {&gain, &w, &up, &bias}) {
-      for (double& value : *values) value = rounded(dtype, value);
+    for (std::vector<double>* values : {&gain, &bias}) {
+      for (double& value : *values) value = rounded(vector_dtype(), value);
     }
     for (std::vector<double>* values : {&x, &residual}) {
       for (double& value : *values) value = rounded(DType::kF32, value);
     }
   }
   uint16_t out(uint32_t cols) { return rig.add_arena(rows, cols); }
+
+  // Of gains and biases.
+  DType vector_dtype() const { return is_of_blocks(dtype) ? DType::kF32 : dtype; }
+
+  // A matrix, whose values become what is stored of them; one of blocks has values of its own.
+  uint16_t add_matrix(std::vector<double>& values, uint32_t seed) {
+    if (is_of_blocks(dtype)) {
+      const BlockMatrix blocks = random_blocks(dtype, n, k, seed);
+      values = blocks.values;
+      return rig.add_blocks(dtype, n, k, blocks.packed);
+    }
+    const uint16_t tensor = rig.add_tape(dtype, Layout::kRows16Pairs, n, k, values);
+    for (double& value : values) value = rounded(dtype, value);
+    return tensor;
+  }
 
   // One row of the activations, normalised or not; `rounds`: to bf16, as the product reads them.
   std::vector<Near> activations(uint32_t r, bool norm, bool rounds) const {
@@ -106,6 +121,13 @@ struct Products {
         row[c].error = kUlp * ((k / 128.0 + 10) * std::abs(row[c].value) + std::abs(x[r * k + c] * factor));
       }
       if (rounds) row[c].error += 0x1p-8 * std::abs(row[c].value);
+    }
+    // Products with blocks take an activation as a 16-bit multiple of the largest one's 1 / 32767.
+    for (uint32_t first = 0; first < k && is_of_blocks(dtype); first += 32) {
+      double most = 0;
+      for (uint32_t c = first; c < first + 32; ++c)
+        most = std::max(most, std::abs(row[c].value) + row[c].error);
+      for (uint32_t c = first; c < first + 32; ++c) row[c].error += (0.5 + 0x1p-7) * most / 32767;
     }
     return row;
   }
@@ -138,12 +160,14 @@ struct Shape {
   uint32_t k, n;
 };
 
+const std::vector<Shape> kShapes = {{2, 16}, {7, 5}, {64, 48}, {129, 100}, {576, 150}, {1031, 35}};
+const std::vector<Shape> kShapesOfBlocks = {{32, 5}, {64, 48}, {576, 150}};
+
 template <class F>
 void each_problem(const F& f) {
   for (IsaLevel level : available_isa_levels()) {
-    for (DType dtype : {DType::kF32, DType::kBf16, DType::kF16}) {
-      for (const Shape shape :
-           {Shape{2, 16}, Shape{7, 5}, Shape{64, 48}, Shape{129, 100}, Shape{576, 150}, Shape{1031, 35}}) {
+    for (DType dtype : {DType::kF32, DType::kBf16, DType::kF16, DType::kQ8_0, DType::kQ4_0}) {
+      for (const Shape shape : is_of_blocks(dtype) ? kShapesOfBlocks : kShapes) {
         for (uint32_t rows : {1u, 2u, 5u, 6u, 7u, 17u, 33u}) {
           SCOPED_TRACE(std::string(isa_level_name(level)) + " " + dtype_name(dtype) + " rows " +
                        std::to_string(rows) + " k " + std::to_string(shape.k) + " n " +
@@ -205,6 +229,7 @@ TEST(FusedBodies, ALinearMapWithARowAddedHasTheBitsOfBoth) {
 
 TEST(FusedBodies, APartOfALinearMapHasTheBitsOfTheMapOfThoseColumns) {
   each_problem([](Products& p, IsaLevel level, bool rounds) {
+    if (is_of_blocks(p.dtype)) return;  // see BlockBody: a part has blocks of its own there
     for (const auto& [begin, end] :
          {std::pair{0u, p.k / 4 * 2}, std::pair{p.k / 4 * 2, p.k}, std::pair{0u, p.k}}) {
       if (begin == end) continue;

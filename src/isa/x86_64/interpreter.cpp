@@ -37,7 +37,7 @@ bool available(IsaLevel level) {
     case IsaLevel::kAvx512:
       return avx512;
     case IsaLevel::kAvx512Bf16:
-      return avx512 && __builtin_cpu_supports("avx512bf16");
+      return avx512 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni");
   }
   return false;
 }

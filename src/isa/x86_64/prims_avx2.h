@@ -21,6 +21,8 @@ struct Avx2 : ScalarPrims {
   // registers.
   static constexpr int kAccumulators = 4;
   static constexpr int kRowBlock = 6;
+  // Of products in integers: eight sums, a line's integers and what they are made of.
+  static constexpr int kWordRowBlock = 4;
 
   static Vec zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
   static Vec set(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
@@ -140,7 +142,49 @@ struct Avx2 : ScalarPrims {
   static Vec load_even(const float* line) { return {alternate<0x88>(line), alternate<0x88>(line + 16)}; }
   static Vec load_odd(const float* line) { return {alternate<0xdd>(line), alternate<0xdd>(line + 16)}; }
 
+  // Words: pairs of 16-bit integers, or sums of 32 bits, of 16 rows.
+  struct Words {
+    __m256i lo, hi;
+  };
+  static Words set_words(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+  static Vec words_to_floats(Words w) { return {_mm256_cvtepi32_ps(w.lo), _mm256_cvtepi32_ps(w.hi)}; }
+  static Words dot_words(Words acc, Words w, uint32_t pair) {
+    const __m256i x = _mm256_set1_epi32(static_cast<int>(pair));
+    acc.lo = _mm256_add_epi32(acc.lo, _mm256_madd_epi16(w.lo, x));
+    acc.hi = _mm256_add_epi32(acc.hi, _mm256_madd_epi16(w.hi, x));
+    // GCC collects all products before it adds them, and sums then lie on the stack: keep the order as written.
+    asm volatile("" : "+x"(acc.lo), "+x"(acc.hi));
+    return acc;
+  }
+  static Words load_bytes(const unsigned char* line) {
+    return {_mm256_cvtepi8_epi16(half_line(line)), _mm256_cvtepi8_epi16(half_line(line + 16))};
+  }
+  static Words load_low_halves(const unsigned char* line) {
+    const Words w = load_halves(line);
+    const __m256i mask = _mm256_set1_epi16(15);
+    return {_mm256_and_si256(w.lo, mask), _mm256_and_si256(w.hi, mask)};
+  }
+  static Words load_high_halves(const unsigned char* line) {
+    const Words w = load_halves(line);
+    return {_mm256_srli_epi16(w.lo, 4), _mm256_srli_epi16(w.hi, 4)};
+  }
+  static void store_words(uint32_t* p, Vec a, Vec b) {
+    __m256i* to = reinterpret_cast<__m256i*>(p);
+    _mm256_storeu_si256(to, to_words(a));
+    _mm256_storeu_si256(to + 1, to_words(b));
+  }
+
  private:
+  static __m128i half_line(const unsigned char* p) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  }
+  static Words load_halves(const unsigned char* line) {
+    return {_mm256_cvtepu8_epi16(half_line(line)), _mm256_cvtepu8_epi16(half_line(line + 16))};
+  }
+  static __m256i to_words(Vec v) {
+    const __m256i packed = _mm256_packs_epi32(_mm256_cvtps_epi32(v.lo), _mm256_cvtps_epi32(v.hi));
+    return _mm256_permute4x64_epi64(packed, 0xd8);  // 64-bit pieces came in the order 0 2 1 3
+  }
   static __m256 power(__m256 n) {
     const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
     return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));

@@ -16,6 +16,7 @@ struct Avx512 : ScalarPrims {
   // take most of the rest.
   static constexpr int kAccumulators = 24;
   static constexpr int kRowBlock = 6;
+  static constexpr int kWordRowBlock = 6;
 
   static Vec zero() { return _mm512_setzero_ps(); }
   static Vec set(float x) { return _mm512_set1_ps(x); }
@@ -87,7 +88,30 @@ struct Avx512 : ScalarPrims {
   static Vec load_even(const float* line) { return alternate(line, _mm512_setzero_si512()); }
   static Vec load_odd(const float* line) { return alternate(line, _mm512_set1_epi32(1)); }
 
+  // Words: pairs of 16-bit integers, or sums of 32 bits, of 16 rows.
+  using Words = __m512i;
+  static Words set_words(int32_t x) { return _mm512_set1_epi32(x); }
+  static Vec words_to_floats(Words w) { return _mm512_cvtepi32_ps(w); }
+  static Words dot_words(Words acc, Words w, uint32_t pair) {
+    return _mm512_add_epi32(acc, _mm512_madd_epi16(w, _mm512_set1_epi32(static_cast<int>(pair))));
+  }
+  static Words load_bytes(const unsigned char* line) { return _mm512_cvtepi8_epi16(whole_line(line)); }
+  static Words load_low_halves(const unsigned char* line) {
+    return _mm512_and_si512(_mm512_cvtepu8_epi16(whole_line(line)), _mm512_set1_epi16(15));
+  }
+  static Words load_high_halves(const unsigned char* line) {
+    return _mm512_srli_epi16(_mm512_cvtepu8_epi16(whole_line(line)), 4);
+  }
+  static void store_words(uint32_t* p, Vec a, Vec b) {
+    __m256i* to = reinterpret_cast<__m256i*>(p);
+    _mm256_storeu_si256(to, _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(a)));
+    _mm256_storeu_si256(to + 1, _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(b)));
+  }
+
  private:
+  static __m256i whole_line(const unsigned char* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
   // Every other of 32 floats, from `first` on.
   static Vec alternate(const float* p, __m512i first) {
     const __m512i evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
@@ -112,12 +136,16 @@ struct Avx512 : ScalarPrims {
 };
 
 // `linear` over bf16 weights rounds its activations to bf16 and multiplies pairs: half the instructions of a
-// product, and less precise. vdpbf16ps flushes subnormal inputs and results to zero.
+// product, and less precise. vdpbf16ps flushes subnormal inputs and results to zero. Processors that have it
+// have AVX512-VNNI too, which multiplies pairs of integers and adds them to a sum at once.
 struct Avx512Bf16 : Avx512 {
   static Vec dot_pair(Vec acc, const Bf16* line, uint32_t pair) {
     const __m512i weights = _mm512_loadu_si512(line);
     return _mm512_dpbf16_ps(acc, reinterpret_cast<__m512bh>(weights),
                             reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(pair))));
+  }
+  static Words dot_words(Words acc, Words w, uint32_t pair) {
+    return _mm512_dpwssd_epi32(acc, w, _mm512_set1_epi32(static_cast<int>(pair)));
   }
 };
 

@@ -21,9 +21,12 @@ const char* kind_text(Kind kind) {
     case Kind::kVector:
       return "an f32, bf16 or f16 row of the tape";
     case Kind::kMatrix:
-      return "an f32, bf16 or f16 matrix of the tape in rows16-pairs layout";
+      return "an f32, bf16 or f16 matrix of the tape in rows16-pairs layout, or one of blocks in "
+             "rows16-blocks";
     case Kind::kTable:
-      return "an f32, bf16 or f16 matrix of the tape, row-major or in rows16-pairs layout";
+      return "an f32, bf16 or f16 matrix of the tape, row-major or in rows16-pairs layout, or one of blocks "
+             "in "
+             "rows16-blocks";
     case Kind::kFrequencies:
       return "an f64 row of the tape";
     case Kind::kCache:
@@ -41,6 +44,8 @@ bool weight_dtype(DType dtype) {
 bool fits(Kind kind, const TensorEntry& t) {
   const bool tape = t.space == Space::kTape, row_major = t.layout == Layout::kRowMajor;
   const bool matrix = tape && weight_dtype(t.dtype);
+  const bool pairs = matrix && t.layout == Layout::kRows16Pairs;
+  const bool blocks = tape && is_of_blocks(t.dtype) && t.layout == Layout::kRows16Blocks;
   switch (kind) {
     case Kind::kArena:
       return t.space == Space::kArena && t.dtype == DType::kF32 && row_major &&
@@ -48,9 +53,9 @@ bool fits(Kind kind, const TensorEntry& t) {
     case Kind::kVector:
       return matrix && row_major;
     case Kind::kMatrix:
-      return matrix && t.layout == Layout::kRows16Pairs;
+      return pairs || blocks;
     case Kind::kTable:
-      return matrix && (row_major || t.layout == Layout::kRows16Pairs);
+      return (matrix && row_major) || pairs || blocks;
     case Kind::kFrequencies:
       return tape && t.dtype == DType::kF64 && row_major;
     case Kind::kCache:
@@ -138,6 +143,10 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
     if (packet.operand[i] != kNoTensor && fits(expected.kinds[i], tensors[packet.operand[i]])) continue;
     return fmt::format("{}: operand {} must be {}", name, i, kind_text(expected.kinds[i]));
   }
+  const uint32_t gate = op == Op::kGluLinear ? 1 : op == Op::kNormGluLinear ? 2 : 0;
+  if (gate != 0 && tensors[packet.operand[gate]].dtype != tensors[packet.operand[gate + 1]].dtype) {
+    return fmt::format("{}: operands {} and {} must have one dtype", name, gate, gate + 1);
+  }
   if (attends(op) && (packet.immediate[0] % 2 != 0 || packet.immediate[0] > x86_64::kMaxHeadDim)) {
     return fmt::format("{}: a head has {} columns; even numbers up to {} are supported", name,
                        packet.immediate[0], x86_64::kMaxHeadDim);
@@ -148,9 +157,10 @@ std::string unsupported_reason(const Packet& packet, const TensorEntry* tensors)
 uint64_t body_scratch_bytes(const Packet& packet, const TensorEntry* tensors, uint32_t row_tile) {
   // Of whichever level runs: one of them rounds the activations of products with bf16 matrices.
   const auto product = [&](const dev::Product& p) {
-    const uint32_t exact = dev::product_scratch(p, false, row_tile).end;
-    const bool may_round = p.matrix->dtype == DType::kBf16;
-    return std::max(exact, may_round ? dev::product_scratch(p, true, row_tile).end : 0);
+    using enum dev::ActivationForm;
+    const auto end = [&](dev::ActivationForm form) { return dev::product_scratch(p, form, row_tile).end; };
+    if (is_of_blocks(p.matrix->dtype)) return end(kBlocks);
+    return std::max(end(kFloats), p.matrix->dtype == DType::kBf16 ? end(kBf16Pairs) : 0);
   };
   switch (static_cast<Op>(packet.body)) {
     case Op::kLinear:

@@ -3,7 +3,7 @@
 set(flags_common -O3 -ffp-contract=off -fno-math-errno -Wno-uninitialized -Wno-maybe-uninitialized)
 set(flags_avx2 -mavx2 -mfma -mf16c)
 set(flags_avx512 ${flags_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512)
-set(flags_avx512_bf16 ${flags_avx512} -mavx512bf16)
+set(flags_avx512_bf16 ${flags_avx512} -mavx512bf16 -mavx512vnni)
 foreach(variant IN ITEMS avx2 avx512 avx512_bf16)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/isa/x86_64/variant_${variant}.cpp
     TARGET_DIRECTORY interp_x86_64 PROPERTIES COMPILE_OPTIONS "${flags_common};${flags_${variant}}")

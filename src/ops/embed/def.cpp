@@ -6,7 +6,7 @@ namespace {
 Result<ValueType> infer(std::span<const ValueType> in, const Attributes&) {
   const Shape& table = in[0].shape;
   if (table.rows == 0 || table.cols == 0) return misfit(Op::kEmbed, "the table is empty: " + to_text(in[0]));
-  PLOW_TRY_STATUS(expect_stored(Op::kEmbed, "the table", in[0], table.rows, table.cols));
+  PLOW_TRY_STATUS(expect_matrix(Op::kEmbed, "the table", in[0], table.rows, table.cols));
   PLOW_TRY_STATUS(expect_column_of(Op::kEmbed, "the token ids", in[1], Rows::kTokens));
   return ValueType{DType::kF32, {Rows::kTokens, 1, table.cols}};
 }
@@ -15,7 +15,7 @@ Result<ValueType> infer(std::span<const ValueType> in, const Attributes&) {
 Work work(std::span<const ValueType> in, const ValueType& out, const Attributes&, double tokens,
           double samples) {
   Work work;
-  work.weight_bytes = tokens * in[0].shape.cols * dtype_bytes(in[0].dtype);
+  work.weight_bytes = tokens * in[0].shape.cols * bytes_per_value(in[0].dtype);
   work.activation_bytes = value_bytes(in[1], tokens, samples) + value_bytes(out, tokens, samples);
   return work;
 }

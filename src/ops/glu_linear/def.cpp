@@ -11,6 +11,6 @@ std::vector<Stage> stages(std::span<const ValueType>, const Attributes& attribut
 
 }  // namespace
 
-const OpDef kGluLinearDef = Composition<Op::kGluLinear, stages>::def(3, kAttributes);
+const OpDef kGluLinearDef = GatedComposition<Op::kGluLinear, stages, 1>::def(3, kAttributes);
 
 }  // namespace plow

@@ -7,7 +7,7 @@ Result<ValueType> infer(std::span<const ValueType> in, const Attributes&) {
   const Shape& weight = in[1].shape;
   PLOW_TRY_STATUS(expect_activation(Op::kLinear, "x", in[0]));
   if (weight.rows == 0) return misfit(Op::kLinear, "the weight is empty: " + to_text(in[1]));
-  PLOW_TRY_STATUS(expect_stored(Op::kLinear, "the weight", in[1], weight.rows, in[0].shape.cols));
+  PLOW_TRY_STATUS(expect_matrix(Op::kLinear, "the weight", in[1], weight.rows, in[0].shape.cols));
   return ValueType{DType::kF32, {in[0].shape.row_kind, in[0].shape.rows, weight.rows}};
 }
 

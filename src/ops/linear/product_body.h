@@ -1,15 +1,16 @@
 // The product that linear maps share: x W^T with W in Layout::kRows16Pairs, so a line of 64 or 128 bytes
-// holds a column pair of 16 outputs and no sum runs across lanes. Before it activations may be normalised,
+// holds a column pair of 16 outputs and no sum runs across lanes, or in Layout::kRows16Blocks
+// (block_body.h). Before it activations may be normalised,
 // after it a row may be added or an activation applied, so that an operator's body says only which
 // (product_body).
 //
 // Every output element is one chain of fused multiply-adds over the columns in ascending order, whatever the
 // blocking: its bits do not depend on how many rows share the step. (With bf16 pairs, one chain over the
-// pairs.) What comes before and after has the bits of the operator that it stands for.
+// pairs; with blocks, over the blocks.) What comes before and after has the bits of the operator that it
+// stands for.
 #pragma once
 
-#include "ops/glu/body.h"
-#include "ops/rms_norm/body.h"
+#include "ops/linear/activations_body.h"
 
 namespace plow::dev {
 
@@ -19,85 +20,8 @@ constexpr uint32_t kPanelBytes = 12 * 1024;
 // How far ahead of their use weights are asked for, over all streams of a block: 15 GB/s times a memory
 // latency of 0.1 us are 1.5 KiB.
 constexpr uint32_t kLinearAheadBytes = 4 * 1024;
-// Row groups that are read side by side at most: independent chains hide the latency of an FMA when rows are
-// few.
-constexpr uint32_t kMaxGroups = 4;
-// Elements of a line: 16 rows, 2 columns.
-constexpr uint32_t kLineElements = 32;
-
-// One call of the innermost block: R rows of activations, G row groups of weights, a run of column pairs.
-struct LinearPanel {
-  size_t x_stride;      // elements between rows of activations
-  size_t group_stride;  // elements between row groups
-  uint32_t n_pairs;
-  bool half_pair;       // one column more
-  bool accumulate;      // go on from what `out` holds
-  uint32_t last_lanes;  // outputs of the last group that exist
-  float* out;
-  size_t out_stride;   // floats
-  const float* added;  // to the sums, when they are complete; else null
-  size_t added_stride;
-  size_t ahead;        // elements from a line to the one prefetched with it
-  uint32_t jump_pair;  // from this pair on, `ahead` grows by `jump`: to where the next block begins
-  ptrdiff_t jump;
-};
-
-// f32 activations, weights widened to f32.
-template <class I, class W>
-struct FmaProduct {
-  using Weight = W;
-  using X = float;
-  using Element = float;
-  static constexpr uint32_t kXPerPair = 2;
-  using Vec = typename I::Vec;
-
-  template <int R, int G>
-  static void pair(Vec (&acc)[R][G], const W* line, const float* x, const LinearPanel& panel) {
-    half_pair(acc, line, x, panel);
-    Vec odd[G];
-    for (int g = 0; g < G; ++g) odd[g] = I::load_odd(line + g * panel.group_stride);
-    add_column(acc, odd, x + 1, panel);
-  }
-  // The last column when their number is odd: the weights of the other are padding, and x ends.
-  template <int R, int G>
-  static void half_pair(Vec (&acc)[R][G], const W* line, const float* x, const LinearPanel& panel) {
-    Vec even[G];
-    for (int g = 0; g < G; ++g) even[g] = I::load_even(line + g * panel.group_stride);
-    add_column(acc, even, x, panel);
-  }
-
- private:
-  template <int R, int G>
-  static void add_column(Vec (&acc)[R][G], const Vec (&weights)[G], const float* x,
-                         const LinearPanel& panel) {
-    for (int r = 0; r < R; ++r) {
-      const Vec value = I::set(x[r * panel.x_stride]);
-      for (int g = 0; g < G; ++g) acc[r][g] = I::fma(value, weights[g], acc[r][g]);
-    }
-  }
-};
-
-// Activations rounded to bf16, in pairs (an odd last column is paired with 0).
-template <class I>
-struct PairProduct {
-  using Weight = Bf16;
-  using X = uint32_t;
-  using Element = Bf16;
-  static constexpr uint32_t kXPerPair = 1;
-  using Vec = typename I::Vec;
-
-  template <int R, int G>
-  static void pair(Vec (&acc)[R][G], const Bf16* line, const uint32_t* x, const LinearPanel& panel) {
-    for (int r = 0; r < R; ++r) {
-      for (int g = 0; g < G; ++g)
-        acc[r][g] = I::dot_pair(acc[r][g], line + g * panel.group_stride, x[r * panel.x_stride]);
-    }
-  }
-  template <int R, int G>
-  static void half_pair(Vec (&acc)[R][G], const Bf16* line, const uint32_t* x, const LinearPanel& panel) {
-    pair(acc, line, x, panel);
-  }
-};
+template <class P>
+constexpr uint32_t kStepBytes = P::kStepElements* static_cast<uint32_t>(sizeof(typename P::Weight));
 
 template <class I, class P, int R, int G>
 PLOW_DEVICE void linear_block(const typename P::X* x, const typename P::Weight* w, const LinearPanel& panel) {
@@ -112,20 +36,22 @@ PLOW_DEVICE void linear_block(const typename P::X* x, const typename P::Weight* 
   }
   ptrdiff_t ahead = static_cast<ptrdiff_t>(panel.ahead);
   uint32_t p = 0;
+  constexpr uint32_t kLineBytes = 64;  // of the caches
   for (int part = 0; part < 2; ++part) {
-    for (const uint32_t end = part == 0 ? panel.jump_pair : panel.n_pairs; p < end; ++p) {
+    for (const uint32_t end = part == 0 ? panel.jump_step : panel.n_steps; p < end; ++p) {
       for (int g = 0; g < G; ++g) {
-        const typename P::Weight* line = w + g * panel.group_stride + ahead;
-        I::prefetch(line);
-        if constexpr (sizeof(typename P::Weight) == 4) I::prefetch(line + kLineElements / 2);
+        const auto* next = reinterpret_cast<const unsigned char*>(w + g * panel.group_stride + ahead);
+        for (uint32_t byte = 0; byte < kStepBytes<P>; byte += kLineBytes) I::prefetch(next + byte);
       }
-      P::pair(acc, w, x, panel);
-      w += kLineElements;
-      x += P::kXPerPair;
+      P::step(acc, w, x, panel);
+      w += P::kStepElements;
+      x += P::kXPerStep;
     }
     ahead += panel.jump;
   }
-  if (panel.half_pair) P::half_pair(acc, w, x, panel);
+  if constexpr (P::kStepColumns == 2) {
+    if (panel.half_step) P::half_step(acc, w, x, panel);
+  }
   for (int r = 0; r < R; ++r) {
     for (int g = 0; g < G; ++g) {
       if (panel.added != nullptr) {
@@ -181,9 +107,9 @@ template <class I, class P>
 PLOW_DEVICE void linear_columns(const LinearTask<P>& task, uint32_t begin, uint32_t end,
                                 const typename P::Weight* next) {
   using W = typename P::Weight;
-  const uint32_t full_pairs = task.k / 2;
-  const size_t range = size_t{ceil_div(task.k, 2)} * kLineElements;
-  const uint32_t row_block = min_u32(task.n_rows, I::kRowBlock);
+  const uint32_t full_steps = task.k / P::kStepColumns;
+  const size_t range = size_t{ceil_div(task.k, P::kStepColumns)} * P::kStepElements;
+  const uint32_t row_block = min_u32(task.n_rows, P::kRowBlock);
   const uint32_t most_groups = groups_for<I>(row_block);
   uint32_t groups = most_groups;
   for (uint32_t column = begin; column < end; column += 16 * groups) {
@@ -191,125 +117,36 @@ PLOW_DEVICE void linear_columns(const LinearTask<P>& task, uint32_t begin, uint3
     const W* first = task.w + column / 16 * task.group_stride;
     const W* after =
         column + 16 * groups >= end && next != nullptr ? next : first + groups * task.group_stride;
-    const uint32_t panel_pairs = kPanelBytes / (kLineElements * static_cast<uint32_t>(sizeof(W)) * groups);
-    const uint32_t pairs_at_once = task.n_rows > row_block ? panel_pairs : full_pairs;
-    const uint32_t ahead_pairs =
-        kLinearAheadBytes / (kLineElements * static_cast<uint32_t>(sizeof(W)) * groups);
-    for (uint32_t pair = 0; pair < full_pairs || pair == 0; pair += pairs_at_once) {
-      const uint32_t n_pairs = min_u32(pairs_at_once, full_pairs - pair);
-      const bool last = pair + n_pairs == full_pairs;
+    const uint32_t steps_at_once =
+        task.n_rows > row_block ? kPanelBytes / (kStepBytes<P> * groups) : full_steps;
+    const uint32_t ahead_steps = ceil_div(kLinearAheadBytes, kStepBytes<P> * groups);
+    for (uint32_t step = 0; step < full_steps || step == 0; step += steps_at_once) {
+      const uint32_t n_steps = min_u32(steps_at_once, full_steps - step);
+      const bool last = step + n_steps == full_steps;
       for (uint32_t row = 0; row < task.n_rows; row += row_block) {
         const LinearPanel panel{
             .x_stride = task.x_stride,
             .group_stride = task.group_stride,
-            .n_pairs = n_pairs,
-            .half_pair = last && task.k % 2 != 0,
-            .accumulate = pair > 0,
+            .n_steps = n_steps,
+            .half_step = last && task.k % P::kStepColumns != 0,
+            .accumulate = step > 0,
             .last_lanes = min_u32(16, end - column - 16 * (groups - 1)),
             .out = task.out + row * task.out_stride + (column - task.out_column),
             .out_stride = task.out_stride,
             .added = last && task.added != nullptr ? task.added + row * task.added_stride + column : nullptr,
             .added_stride = task.added_stride,
-            .ahead = size_t{ahead_pairs} * kLineElements,
-            .jump_pair = last && n_pairs > ahead_pairs ? n_pairs - ahead_pairs
+            .ahead = size_t{ahead_steps} * P::kStepElements,
+            .jump_step = last && n_steps > ahead_steps ? n_steps - ahead_steps
                          : last                        ? 0
-                                                       : n_pairs,
+                                                       : n_steps,
             .jump = after - first - static_cast<ptrdiff_t>(range)};
-        linear_block_of<I, P, I::kRowBlock>(min_u32(row_block, task.n_rows - row), groups,
-                                            task.x + row * task.x_stride + size_t{pair} * P::kXPerPair,
-                                            first + size_t{pair} * kLineElements, panel);
+        linear_block_of<I, P, P::kRowBlock>(min_u32(row_block, task.n_rows - row), groups,
+                                            task.x + row * task.x_stride + size_t{step} * P::kXPerStep,
+                                            first + size_t{step} * P::kStepElements, panel);
       }
       if (last) break;
     }
   }
-}
-
-// An operator that is a product: its operands, null when it has none of that kind.
-struct Product {
-  const TensorEntry* x;
-  const TensorEntry* matrix;
-  const TensorEntry* out;
-  Range k;                            // the columns of x and of the matrix that are multiplied
-  const TensorEntry* gain = nullptr;  // of the norm that x goes through
-  float eps = 0, offset = 0;          // of the norm
-  const TensorEntry* up = nullptr;    // a matrix as large as the other, whose product is the gate of this one
-  GluActivation activation = GluActivation::kSilu;
-  const TensorEntry* added = nullptr;  // an activation of the output's shape
-  const TensorEntry* bias = nullptr;
-};
-
-// Columns of a gated product that are made before they are combined: what few rows read side by side.
-constexpr uint32_t kGluColumns = 16 * kMaxGroups;
-
-// Where a packet keeps what it makes of its operands, in order: activations, a tile of the gated product, a
-// bias in f32. Bytes from the beginning of the worker's scratch.
-struct ProductScratch {
-  uint32_t tile, bias, end;
-};
-PLOW_DEVICE ProductScratch product_scratch(const Product& product, bool rounds, uint32_t n_rows) {
-  const uint32_t k = product.k.end - product.k.begin, row = ceil_div(k, 2) * 2;
-  const uint32_t element = static_cast<uint32_t>(rounds ? sizeof(Bf16) : sizeof(float));
-  const bool made = rounds || product.gain != nullptr;
-  const auto lines = [](uint32_t bytes) { return ceil_div(bytes, 64) * 64; };
-  ProductScratch places{};
-  places.tile = lines(made ? n_rows * row * element : 0);
-  places.bias = places.tile + (product.up != nullptr ? n_rows * kGluColumns * 4 : 0);
-  places.end = places.bias + (product.bias != nullptr ? lines(product.out->cols * 4) : 0);
-  return places;
-}
-
-// The packet's activations as P reads them: where they lie, or made in the scratch, once for all columns.
-// `stride` becomes that of its rows.
-template <class I, class P>
-PLOW_DEVICE const typename P::X* product_activations(const BodyContext& ctx, const Product& product,
-                                                     Range rows, size_t& stride) {
-  using Element = typename P::Element;
-  const uint32_t k = product.k.end - product.k.begin;
-  const auto from = [&](uint32_t row) { return arena_row(ctx, *product.x, row) + product.k.begin; };
-  if constexpr (__is_same(Element, float)) {
-    if (product.gain == nullptr) {
-      stride = product.x->row_stride / sizeof(float);
-      return from(rows.begin);
-    }
-  }
-  const uint32_t padded = ceil_div(k, 2) * 2;
-  stride = padded / (sizeof(typename P::X) / sizeof(Element));
-  auto* made = reinterpret_cast<Element*>(ctx.scratch);
-  const auto each_row = [&](const auto& make) {
-    for (uint32_t row = rows.begin; row < rows.end; ++row) {
-      Element* to = made + size_t{row - rows.begin} * padded;
-      make(from(row), to);
-      if (k % 2 != 0) to[k] = Element{};
-    }
-  };
-  if (product.gain == nullptr) {
-    each_row([&](const float* x, Element* to) {
-      for_lanes(0, k, [&](uint32_t c, uint32_t n) { I::store_n(to + c, load_lanes<I>(x + c, n), n); });
-    });
-  } else {
-    with_tape_type(ctx, *product.gain, [&](const auto* gain) {
-      each_row([&](const float* x, Element* to) {
-        normalise<I>(x, gain, k, product.eps, product.offset,
-                     [&](uint32_t c, uint32_t n, typename I::Vec v) { I::store_n(to + c, v, n); });
-      });
-    });
-  }
-  return reinterpret_cast<const typename P::X*>(ctx.scratch);
-}
-
-// The bias as floats, in the scratch unless it is stored so.
-template <class I>
-PLOW_DEVICE const float* product_bias(const BodyContext& ctx, const Packet& packet, const TensorEntry& bias,
-                                      unsigned char* scratch) {
-  if (bias.dtype == DType::kF32) return tape_data<float>(ctx, bias);
-  float* wide = reinterpret_cast<float*>(scratch);
-  with_tape_type(ctx, bias, [&](const auto* narrow) {
-    for_columns(packet, bias.cols, [&](uint32_t begin, uint32_t end) {
-      for_lanes(begin, end,
-                [&](uint32_t c, uint32_t n) { I::store_n(wide + c, I::load_n(narrow + c, n), n); });
-    });
-  });
-  return wide;
 }
 
 // out[row, c] = act(out[row, c]) * tile[row, c] for the columns [begin, end), which the tile holds.
@@ -331,23 +168,25 @@ template <class I, class P>
 PLOW_DEVICE void product_columns(const BodyContext& ctx, const Packet& packet, Range rows,
                                  const Product& product) {
   using W = typename P::Weight;
-  constexpr bool kRounds = !__is_same(typename P::Element, float);
   const uint32_t n_rows = rows.end - rows.begin;
-  const ProductScratch places = product_scratch(product, kRounds, n_rows);
+  const ProductScratch places = product_scratch(product, P::kForm, n_rows);
   size_t stride = 0;
   const typename P::X* x = product_activations<I, P>(ctx, product, rows, stride);
-  const size_t skipped = size_t{product.k.begin / 2} * kLineElements;
-  LinearTask<P> task{.x = x,
-                     .x_stride = stride,
-                     .w = tape_data<W>(ctx, *product.matrix) + skipped,
-                     .group_stride = size_t{ceil_div(product.matrix->cols, 2)} * kLineElements,
-                     .n_rows = n_rows,
-                     .k = product.k.end - product.k.begin,
-                     .out = arena_row(ctx, *product.out, rows.begin),
-                     .out_column = 0,
-                     .out_stride = product.out->row_stride / sizeof(float),
-                     .added = nullptr,
-                     .added_stride = 0};
+  const Range steps{product.k.begin / P::kStepColumns, ceil_div(product.k.end, P::kStepColumns)};
+  const size_t skipped = size_t{steps.begin} * P::kStepElements;
+  LinearTask<P> task{
+      .x = x,
+      .x_stride = stride,
+      .w = tape_data<W>(ctx, *product.matrix) + skipped,
+      .group_stride = size_t{ceil_div(product.matrix->cols, P::kStepColumns)} * P::kStepElements,
+      .n_rows = n_rows,
+      .k = P::kForm == ActivationForm::kBlocks ? (steps.end - steps.begin) * P::kStepColumns
+                                               : product.k.end - product.k.begin,
+      .out = arena_row(ctx, *product.out, rows.begin),
+      .out_column = 0,
+      .out_stride = product.out->row_stride / sizeof(float),
+      .added = nullptr,
+      .added_stride = 0};
   if (product.added != nullptr) {
     task.added = arena_row(ctx, *product.added, rows.begin);
     task.added_stride = product.added->row_stride / sizeof(float);
@@ -380,6 +219,10 @@ template <class I>
 PLOW_DEVICE void product_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile,
                               const Product& product) {
   const Range rows = packet_rows(ctx, packet, row_tile);
+  if (product.matrix->dtype == DType::kQ8_0)
+    return product_columns<I, BlockProduct<I, Q8Block<I>>>(ctx, packet, rows, product);
+  if (product.matrix->dtype == DType::kQ4_0)
+    return product_columns<I, BlockProduct<I, Q4Block<I>>>(ctx, packet, rows, product);
   with_tape_type(ctx, *product.matrix, [&]<class W>(const W*) {
     if constexpr (HasPairDot<I> && __is_same(W, Bf16)) {
       product_columns<I, PairProduct<I>>(ctx, packet, rows, product);

@@ -16,6 +16,6 @@ std::vector<Stage> stages(std::span<const ValueType> in, const Attributes& attri
 
 }  // namespace
 
-const OpDef kNormGluLinearDef = Composition<Op::kNormGluLinear, stages>::def(4, kAttributes);
+const OpDef kNormGluLinearDef = GatedComposition<Op::kNormGluLinear, stages, 2>::def(4, kAttributes);
 
 }  // namespace plow
