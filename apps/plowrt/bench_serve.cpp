@@ -99,19 +99,6 @@ struct StreamReader {
   }
 };
 
-void ask(const ServeLoad& load, const std::string& prompt, Clock::time_point begin, ServedRequest& request) {
-  request.sent = seconds_since(begin);
-  auto connection = Connection::open(load.host, load.port, kPatience);
-  Status status = connection.ok() ? Status() : Status(connection.error());
-  try {
-    if (status.ok()) status = StreamReader{request, begin}.run(*connection, request_text(load, prompt));
-  } catch (const std::exception& error) {  // a frame that is no JSON, or lacks a field
-    status = input_error(error.what());
-  }
-  if (!status.ok()) request.error = status.error().message;
-  request.end = seconds_since(begin);
-}
-
 void closed_loop(const ServeLoad& load, const std::vector<std::string>& prompts,
                  std::vector<ServedRequest>& requests) {
   std::atomic<size_t> next{0};
@@ -121,7 +108,7 @@ void closed_loop(const ServeLoad& load, const std::vector<std::string>& prompts,
     clients.emplace_back([&] {
       for (size_t at = next++; at < prompts.size(); at = next++) {
         requests[at].due = seconds_since(begin);
-        ask(load, prompts[at], begin, requests[at]);
+        ask_server(load, prompts[at], begin, requests[at]);
       }
     });
   }
@@ -148,7 +135,7 @@ void open_loop(const ServeLoad& load, const std::vector<std::string>& prompts,
     }
     ++open;
     clients.emplace_back([&, i] {
-      ask(load, prompts[i], begin, requests[i]);
+      ask_server(load, prompts[i], begin, requests[i]);
       --open;
     });
   }
@@ -229,6 +216,20 @@ void print_figures(const ServeLoad& load, const std::vector<ServedRequest>& requ
 
 }  // namespace
 
+void ask_server(const ServeLoad& load, const std::string& prompt, Clock::time_point begin,
+                ServedRequest& request) {
+  request.sent = seconds_since(begin);
+  auto connection = Connection::open(load.host, load.port, kPatience);
+  Status status = connection.ok() ? Status() : Status(connection.error());
+  try {
+    if (status.ok()) status = StreamReader{request, begin}.run(*connection, request_text(load, prompt));
+  } catch (const std::exception& error) {  // a frame that is no JSON, or lacks a field
+    status = input_error(error.what());
+  }
+  if (!status.ok()) request.error = status.error().message;
+  request.end = seconds_since(begin);
+}
+
 double percentile(std::vector<double> values, double share) {
   std::ranges::sort(values);
   const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(values.size())));
@@ -282,7 +283,7 @@ Status bench_serve(const ServeLoad& load) {
   const std::vector<std::string> prompts = unique_prompts(load);
   {  // a server that has never answered does things once; not counted, and of another prompt
     ServedRequest first;
-    ask(load, "warm up", Clock::now(), first);
+    ask_server(load, "warm up", Clock::now(), first);
     if (!first.error.empty()) return input_error(first.error);
   }
   std::vector<ServedRequest> requests(prompts.size());

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,6 +41,10 @@ double percentile(std::vector<double> values, double share);
 
 // The prompts of a load: no two alike, also not in their beginnings.
 std::vector<std::string> unique_prompts(const ServeLoad& load);
+
+// Asks one prompt and waits for the end of its answer. Times in `request` are since `begin`.
+void ask_server(const ServeLoad& load, const std::string& prompt, std::chrono::steady_clock::time_point begin,
+                ServedRequest& request);
 
 // Errors: no server; (kDevice) the run is not valid, and why. No figure is printed then.
 Status bench_serve(const ServeLoad& load);

@@ -6,6 +6,7 @@
 #include "isa/x86_64/interpreter.h"
 #include "plowrt/bench_command.h"
 #include "plowrt/bench_serve.h"
+#include "plowrt/bench_startup.h"
 #include "plowrt/chat_command.h"
 #include "plowrt/doctor.h"
 #include "plowrt/inspect_commands.h"
@@ -38,13 +39,14 @@ struct Arguments {
   ServeOptions serve;
   PsOptions ps;
   ServeLoad load;
+  StartupBench startup;
   std::string shell;  // completion
   bool json = false;
 };
 
 struct Commands {
   CLI::App *chat, *run, *serve, *ps, *load, *unload, *completion, *bench, *decode, *prefill, *bench_serve,
-      *plan, *doctor, *disasm;
+      *startup, *plan, *doctor, *disasm;
 };
 
 CLI::Option* add_assets(CLI::App* command, Arguments& a) {
@@ -203,6 +205,24 @@ void add_bench_options(CLI::App* command, Arguments& a) {
   command->add_flag("--json", a.json, "Print one JSON object");
 }
 
+void add_bench_startup(CLI::App& bench, Arguments& a, Commands& commands) {
+  StartupBench& o = a.startup;
+  commands.startup = bench.add_subcommand(
+      "startup", "How long a server takes to its first answer, with the bundle in memory and on the disk");
+  add_assets(commands.startup, a)->required();
+  commands.startup->add_option("--runs", o.runs, "Starts of each kind, of which the median counts")
+      ->check(CLI::Range(1u, 1000u))
+      ->capture_default_str();
+  commands.startup->add_option("--requests", o.requests, "Requests to each, one after the other")
+      ->check(CLI::Range(1u, 1000u))
+      ->capture_default_str();
+  commands.startup->add_flag("--warm-only", o.warm_only, "Leave the bundle in memory");
+  commands.startup->add_flag("--json", o.json, "Print one JSON object");
+  commands.startup->footer(
+      "The server is plowrt serve on this machine, with what PLOW_ variables say.\n\n"
+      "Example:\n  plowrt bench startup --assets smollm2.plow --runs 10");
+}
+
 void add_bench(CLI::App& app, Arguments& a, Commands& commands) {
   commands.bench =
       app.add_subcommand("bench", "Measure speed beside the memory's read bandwidth, in the same run");
@@ -246,6 +266,7 @@ void add_bench(CLI::App& app, Arguments& a, Commands& commands) {
   serve->footer(
       "Examples:\n  plowrt bench serve --requests 200 --concurrency 8\n  plowrt bench serve --rate 2.5 "
       "--json");
+  add_bench_startup(*commands.bench, a, commands);
   commands.bench->footer(
       "Examples:\n  plowrt bench decode --assets smollm2.plow --ctx 512 --rows 4\n  plowrt bench prefill "
       "--assets smollm2.plow --ctx 1024 --json");
@@ -299,6 +320,11 @@ Status run_model_command(const Commands& commands, Arguments& a) {
 Result<int> dispatch(const CLI::App& app, const Commands& commands, Arguments& a) {
   if (commands.bench_serve->parsed()) {
     PLOW_TRY_STATUS(bench_serve(a.load));
+    return 0;
+  }
+  if (commands.startup->parsed()) {
+    a.startup.bundle = a.assets;
+    PLOW_TRY_STATUS(bench_startup(a.startup));
     return 0;
   }
   if (commands.completion->parsed()) {

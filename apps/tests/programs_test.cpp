@@ -36,7 +36,8 @@ TEST(Programs, HelpTextsAreTheGoldenOnes) {
   for (const char* command :
        {"plowc --help", "plowc explain --help", "plowc viz --help", "plowrt --help", "plowrt chat --help",
         "plowrt run --help", "plowrt serve --help", "plowrt ps --help", "plowrt bench --help",
-        "plowrt bench decode --help", "plowrt plan --help", "plowrt doctor --help", "plowrt disasm --help"}) {
+        "plowrt bench decode --help", "plowrt bench startup --help", "plowrt plan --help",
+        "plowrt doctor --help", "plowrt disasm --help"}) {
     const ProgramResult result = run(command);
     EXPECT_EQ(result.exit_code, 0) << command;
     std::string name = command;

@@ -438,6 +438,22 @@ TEST(Serve, TheLogHasNoPromptsAndCanBeJson) {
   EXPECT_TRUE(found) << log;
 }
 
+TEST(Serve, BenchStartupTimesServersThatItStartsAndEnds) {
+  const ProgramResult result = run_program(
+      parse_command("plowrt bench startup --assets DIR/tiny.plow --runs 2 --requests 3 --warm-only --json"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json::object figures = json::parse(result.out).as_object();
+  EXPECT_FALSE(figures.contains("on_disk"));
+  const json::object& warm = figures.at("in_memory").as_object();
+  const auto of = [&](const char* key, const char* which) { return warm.at(key).at(which).as_double(); };
+  for (const char* key : {"ready", "first_token", "first_request", "last_request"}) {
+    EXPECT_GT(of(key, "least_ms"), 0) << key;
+    EXPECT_LE(of(key, "least_ms"), of(key, "median_ms")) << key;
+    EXPECT_LE(of(key, "median_ms"), of(key, "most_ms")) << key;
+  }
+  EXPECT_LT(of("ready", "least_ms") + of("first_request", "least_ms"), of("first_token", "most_ms") + 1);
+}
+
 TEST(Serve, PsSaysWhatAServerDoes) {
   ServerProcess server;
   const std::string port = std::to_string(server.port());

@@ -96,8 +96,9 @@ std::optional<double> predicted_ns(const std::vector<PredictionGrid>& grids, con
   const auto [c, context_share] = locate(grid->contexts, step.context);
   const size_t width = grid->contexts.size();
   const size_t right = c + 1 < width ? c + 1 : c, below = r + 1 < grid->rows.size() ? r + 1 : r;
-  const auto along = [&, context = context_share](size_t row) {
-    const double left = grid->ns[row * width + c];
+  // Bindings by name: clang 14, which builds the fuzz targets, captures none.
+  const auto along = [&, left_context = c, context = context_share](size_t row) {
+    const double left = grid->ns[row * width + left_context];
     return left + (grid->ns[row * width + right] - left) * context;
   };
   return along(r) + (along(below) - along(r)) * row_share;

@@ -1,7 +1,6 @@
 #include "runtime/batcher.h"
 
-#include "runtime/generate.h"
-#include "runtime/tiny_model.h"
+#include "runtime/tiny_rig.h"
 
 #include <gtest/gtest.h>
 
@@ -13,23 +12,6 @@
 
 namespace plow {
 namespace {
-
-// What an AnswerToken says, with its likeliest tokens kept.
-struct Told {
-  uint32_t token;
-  float logprob;
-  std::vector<Sampled> top;
-};
-Told told(const AnswerToken& token) {
-  return {token.token, token.logprob, {token.top.begin(), token.top.end()}};
-}
-
-struct Answer {
-  std::vector<uint32_t> tokens;
-  std::vector<Told> told, scored;
-  int ends = 0;
-  AnswerEnd end;
-};
 
 // Prompts of 1 to 70 tokens, greedy and sampled, answers of 1 to 40 tokens.
 std::vector<AnswerRequest> mixed_requests(size_t n) {
@@ -50,50 +32,12 @@ std::vector<AnswerRequest> mixed_requests(size_t n) {
   return requests;
 }
 
-class BatcherTest : public testing::Test {
+class BatcherTest : public TinyBatcherTest {
  protected:
-  Engine make(const EngineOptions& options = {}) {
-    auto engine = make_tiny_engine(bundle_, options);
-    EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
-    return std::move(*engine);
-  }
-  void add(Batcher& batcher, uint64_t id, AnswerRequest request) {
-    ASSERT_TRUE(batcher.check(request).ok());
-    Answer& answer = answers_[id];
-    request.on_token = [&answer](const AnswerToken& token) {
-      answer.tokens.push_back(token.token);
-      answer.told.push_back(told(token));
-    };
-    request.on_prompt_token = [&answer](const AnswerToken& token) {
-      EXPECT_TRUE(answer.tokens.empty());
-      answer.scored.push_back(told(token));
-    };
-    request.on_end = [&answer](const AnswerEnd& end) {
-      answer.end = end;
-      ++answer.ends;
-    };
-    batcher.add(id, std::move(request));
-  }
-  void run(Batcher& batcher) {
-    for (int step = 0; !batcher.idle(); ++step) {
-      ASSERT_LT(step, 10'000);
-      batcher.run_step();
-    }
-  }
-  std::vector<std::vector<uint32_t>> alone(const std::vector<AnswerRequest>& requests) {
+  std::vector<std::vector<uint32_t>> tokens_alone(const std::vector<AnswerRequest>& requests) {
     std::vector<std::vector<uint32_t>> answers;
-    for (const AnswerRequest& request : requests) answers.push_back(alone(request));
+    for (const AnswerRequest& request : requests) answers.push_back(alone(request).tokens);
     return answers;
-  }
-  std::vector<uint32_t> alone(const AnswerRequest& request) {
-    Engine engine = make();
-    GenerateOptions options;
-    options.max_tokens = request.max_tokens;
-    options.sampling = request.sampling;
-    options.stop_ids = request.stop_ids;
-    const auto answer = generate(engine, *engine.open_slot(), request.prompt, options);
-    EXPECT_TRUE(answer.ok());
-    return answer->tokens;
   }
   void expect_answers(const std::vector<std::vector<uint32_t>>& expected) {
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -103,15 +47,11 @@ class BatcherTest : public testing::Test {
       EXPECT_EQ(answers_[i].end.answer_tokens, answers_[i].tokens.size());
     }
   }
-
-  const TinyModel model_;
-  TinyBundle bundle_ = make_tiny_bundle(model_);
-  std::map<uint64_t, Answer> answers_;
 };
 
 TEST_F(BatcherTest, EachOfManyGetsTheAnswerThatItGetsAlone) {
   const auto requests = mixed_requests(20);
-  const auto expected = alone(requests);
+  const auto expected = tokens_alone(requests);
   for (const BatchOptions& options :
        {BatchOptions{}, BatchOptions{1, 1, true}, BatchOptions{7, 1, true}, BatchOptions{18, 16, true}}) {
     answers_.clear();
@@ -123,7 +63,7 @@ TEST_F(BatcherTest, EachOfManyGetsTheAnswerThatItGetsAlone) {
     }
     run(batcher);
     expect_answers(expected);
-    EXPECT_EQ(engine.free_blocks(0), engine.n_blocks(0));
+    expect_nothing_leaked(engine);
     EXPECT_EQ(batcher.counts().preemptions, 0u);
   }
 }
@@ -147,7 +87,7 @@ std::vector<std::vector<double>> logprobs_of(Engine& engine, const std::vector<u
   return rows;
 }
 
-void expect_scores(const std::vector<Told>& found, const std::vector<std::vector<double>>& logprobs,
+void expect_scores(const std::vector<ToldToken>& found, const std::vector<std::vector<double>>& logprobs,
                    const std::vector<uint32_t>& tokens, size_t first, size_t n_top) {
   for (size_t i = 0; i < found.size(); ++i) {
     const std::vector<double>& row = logprobs[first + i - 1];
@@ -183,7 +123,7 @@ TEST_F(BatcherTest, PromptsAreScoredAndLikeliestTokensToldWhateverElseRuns) {
       for (size_t i = 0; i < requests.size(); ++i) {
         SCOPED_TRACE("request " + std::to_string(i));
         const AnswerRequest& request = requests[i];
-        const Answer& answer = answers_[i];
+        const ToldAnswer& answer = answers_[i];
         EXPECT_EQ(answer.ends, 1);
         EXPECT_EQ(answer.end.reason, EndReason::kMaxTokens);
         EXPECT_EQ(answer.tokens.size(), request.max_tokens);
@@ -195,7 +135,7 @@ TEST_F(BatcherTest, PromptsAreScoredAndLikeliestTokensToldWhateverElseRuns) {
         expect_scores(answer.scored, logprobs, tokens, 1, request.sampling.n_top);
         expect_scores(answer.told, logprobs, tokens, request.prompt.size(), request.sampling.n_top);
       }
-      EXPECT_EQ(engine.free_blocks(0), engine.n_blocks(0));
+      expect_nothing_leaked(engine);
     }
   }
 }
@@ -204,7 +144,7 @@ TEST_F(BatcherTest, ABiasMovesTheAnswerAndIdsOfNoTokenAreNotPicked) {
   AnswerRequest request;
   request.prompt = {1, 2, 3};
   request.max_tokens = 8;
-  const std::vector<uint32_t> plain = alone(request);
+  const std::vector<uint32_t> plain = alone(request).tokens;
   Engine engine = make();
   Batcher batcher(engine);
   request.biases = {{5, 100}};
@@ -241,7 +181,7 @@ TEST_F(BatcherTest, WhatIsPreemptedLosesNoToken) {
   for (size_t i = 0; i < requests.size(); ++i) add(batcher, i, requests[i]);
   run(batcher);
   EXPECT_GT(batcher.counts().preemptions, 0u);
-  expect_answers(alone(requests));
+  expect_answers(tokens_alone(requests));
   EXPECT_EQ(engine.free_blocks(0), 10u);
 }
 
@@ -285,8 +225,8 @@ TEST_F(BatcherTest, ACancelledAnswerEndsAtOnceAndItsNeighboursDoNotNotice) {
   EXPECT_EQ(answers_[1].ends, 1);
   EXPECT_LT(answers_[1].tokens.size(), 60u);
   EXPECT_TRUE(answers_[5].tokens.empty());
-  for (const size_t i : {0, 2, 3, 4}) EXPECT_EQ(answers_[i].tokens, alone(requests[i])) << i;
-  EXPECT_EQ(engine.free_blocks(0), engine.n_blocks(0));
+  for (const size_t i : {0, 2, 3, 4}) EXPECT_EQ(answers_[i].tokens, alone(requests[i]).tokens) << i;
+  expect_nothing_leaked(engine);
 }
 
 TEST_F(BatcherTest, AnAnswerEndsAtItsStopTokenAndAtTheContext) {
@@ -344,12 +284,12 @@ TEST_F(BatcherTest, ARuleMasksEveryTokenOfItsAnswerAndNoOther) {
     add(batcher, 10 + i, ruled);
   }
   run(batcher);
-  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(answers_[i].tokens, alone(requests[i])) << i;
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(answers_[i].tokens, alone(requests[i]).tokens) << i;
   for (size_t i = 10; i < 13; ++i) EXPECT_EQ(answers_[i].tokens.size(), 10 + i);
   EXPECT_EQ(answers_[10].end.reason, EndReason::kStopToken);
   EXPECT_EQ(answers_[12].end.reason, EndReason::kFailed);
   EXPECT_EQ(answers_[12].end.message, "the rule broke");
-  EXPECT_EQ(engine.free_blocks(0), engine.n_blocks(0));
+  expect_nothing_leaked(engine);
 }
 
 TEST_F(BatcherTest, AnAnswerFailsWhenNothingCanBePicked) {
@@ -408,8 +348,8 @@ TEST_F(BatcherTest, AStepThatFailsEndsTheAnswersInItAndNoOthers) {
     EXPECT_NE(answers_[i].end.message.find("waited at its packet"), std::string::npos);
   }
   EXPECT_EQ(answers_[2].end.reason, EndReason::kMaxTokens);
-  EXPECT_EQ(answers_[2].tokens, alone(requests[2]));
-  EXPECT_EQ(engine.free_blocks(0), engine.n_blocks(0));
+  EXPECT_EQ(answers_[2].tokens, alone(requests[2]).tokens);
+  expect_nothing_leaked(engine);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "runtime/dispatcher.h"
 
-#include "runtime/tiny_model.h"
+#include "runtime/tiny_rig.h"
 
 #include <gtest/gtest.h>
 
@@ -17,13 +17,8 @@ struct Answer {
   AnswerEnd end;
 };
 
-class DispatcherTest : public testing::Test {
+class DispatcherTest : public TinyEngineTest {
  protected:
-  Engine engine() {
-    auto engine = make_tiny_engine(bundle_, {});
-    EXPECT_TRUE(engine.ok());
-    return std::move(*engine);
-  }
   static AnswerRequest request(uint32_t seed, uint32_t max_tokens) {
     AnswerRequest request;
     request.prompt = {seed % TinyModel::kVocab, 3, 7};
@@ -47,18 +42,15 @@ class DispatcherTest : public testing::Test {
     auto future = promise->get_future();
     return {dispatcher.ask({std::move(request)}, new_ids(1)), std::move(future)};
   }
-
-  const TinyModel model_;
-  TinyBundle bundle_ = make_tiny_bundle(model_);
 };
 
 TEST_F(DispatcherTest, AnswersOfManyThreadsAreThoseOfOne) {
   std::vector<std::vector<uint32_t>> alone(24);
   {
-    Dispatcher dispatcher(engine(), {});
+    Dispatcher dispatcher(make(), {});
     for (uint32_t i = 0; i < 24; ++i) alone[i] = ask(dispatcher, request(i, 10 + i)).second.get().tokens;
   }
-  Dispatcher dispatcher(engine(), {});
+  Dispatcher dispatcher(make(), {});
   std::vector<std::thread> threads;
   for (uint32_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
@@ -81,7 +73,7 @@ TEST_F(DispatcherTest, AnswersOfManyThreadsAreThoseOfOne) {
 TEST_F(DispatcherTest, MoreThanMayWaitAreRefusedAndTheRestIsAnswered) {
   DispatchOptions options;
   options.queue = 4;
-  Dispatcher dispatcher(engine(), options);
+  Dispatcher dispatcher(make(), options);
   std::vector<std::future<Answer>> accepted;
   size_t full = 0;
   for (uint32_t i = 0; i < 60; ++i) {
@@ -99,7 +91,7 @@ TEST_F(DispatcherTest, MoreThanMayWaitAreRefusedAndTheRestIsAnswered) {
 }
 
 TEST_F(DispatcherTest, DrainingTakesNoMoreAndFinishesWhatWasAccepted) {
-  Dispatcher dispatcher(engine(), {});
+  Dispatcher dispatcher(make(), {});
   auto first = ask(dispatcher, request(1, 140));
   EXPECT_FALSE(dispatcher.drain(std::chrono::steady_clock::now()));
   const auto second = ask(dispatcher, request(2, 5));
@@ -113,7 +105,7 @@ TEST_F(DispatcherTest, DrainingTakesNoMoreAndFinishesWhatWasAccepted) {
 TEST_F(DispatcherTest, ACancelledAnswerAndThoseLeftAtTheEndAreTold) {
   std::future<Answer> left;
   {
-    Dispatcher dispatcher(engine(), {});
+    Dispatcher dispatcher(make(), {});
     auto cancelled = ask(dispatcher, request(1, 145));
     dispatcher.cancel(std::get<std::vector<uint64_t>>(cancelled.first)[0]);
     EXPECT_EQ(cancelled.second.get().end.reason, EndReason::kCancelled);
@@ -123,14 +115,14 @@ TEST_F(DispatcherTest, ACancelledAnswerAndThoseLeftAtTheEndAreTold) {
 }
 
 TEST_F(DispatcherTest, TheCacheIsCountedBeforeTheFirstStep) {
-  const Dispatcher dispatcher(engine(), {});
+  const Dispatcher dispatcher(make(), {});
   const BatchCounts counts = dispatcher.status().counts;
   EXPECT_GT(counts.blocks, 0u);
   EXPECT_EQ(counts.free_blocks, counts.blocks);
 }
 
 TEST_F(DispatcherTest, AnInvalidRequestIsRefusedBeforeItIsQueued) {
-  Dispatcher dispatcher(engine(), {});
+  Dispatcher dispatcher(make(), {});
   AnswerRequest empty;
   const auto refused = dispatcher.ask({std::move(empty)}, 1);
   ASSERT_TRUE(std::holds_alternative<Refused>(refused));
@@ -140,7 +132,7 @@ TEST_F(DispatcherTest, AnInvalidRequestIsRefusedBeforeItIsQueued) {
 TEST_F(DispatcherTest, SeveralAreAcceptedTogetherOrNotAtAll) {
   DispatchOptions options;
   options.queue = 2;
-  Dispatcher dispatcher(engine(), options);
+  Dispatcher dispatcher(make(), options);
   const auto ask_for = [&](size_t n) {
     std::vector<AnswerRequest> requests(n);
     for (AnswerRequest& one : requests) one = request(1, 140);
@@ -158,7 +150,7 @@ TEST_F(DispatcherTest, SeveralAreAcceptedTogetherOrNotAtAll) {
 }
 
 TEST_F(DispatcherTest, AStoppedDispatcherHasToldAllEnds) {
-  Dispatcher dispatcher(engine(), {});
+  Dispatcher dispatcher(make(), {});
   auto left = ask(dispatcher, request(2, 145));
   dispatcher.stop();
   ASSERT_EQ(left.second.wait_for(0s), std::future_status::ready);

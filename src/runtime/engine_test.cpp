@@ -1,7 +1,6 @@
 #include "runtime/engine.h"
 
-#include "runtime/generate.h"
-#include "runtime/tiny_model.h"
+#include "runtime/tiny_rig.h"
 
 #include <gtest/gtest.h>
 
@@ -11,21 +10,13 @@
 namespace plow {
 namespace {
 
-class EngineTest : public testing::Test {
+class EngineTest : public TinyEngineTest {
  protected:
-  Engine make(const EngineOptions& options = {}) {
-    auto engine = make_tiny_engine(bundle_, options);
-    EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
-    return std::move(*engine);
-  }
   Error refused(const EngineOptions& options) {
     const auto engine = make_tiny_engine(bundle_, options);
     EXPECT_FALSE(engine.ok());
     return engine.ok() ? Error{} : engine.error();
   }
-
-  const TinyModel model_;
-  TinyBundle bundle_ = make_tiny_bundle(model_);
 };
 
 std::vector<uint32_t> some_tokens(size_t n, uint32_t seed) {

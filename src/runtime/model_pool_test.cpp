@@ -1,6 +1,6 @@
 #include "runtime/model_pool.h"
 
-#include "runtime/tiny_model.h"
+#include "runtime/tiny_rig.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ struct Answer {
 };
 
 // Three models that take 10 bytes each, in a budget for two.
-class ModelPoolTest : public testing::Test {
+class ModelPoolTest : public TinyEngineTest {
  protected:
   std::vector<PooledModel> models() {
     std::vector<PooledModel> models;
@@ -58,8 +58,6 @@ class ModelPoolTest : public testing::Test {
     return n;
   }
 
-  const TinyModel model_;
-  TinyBundle bundle_ = make_tiny_bundle(model_);
   std::array<std::atomic<uint32_t>, 3> loads_{};
   std::atomic<size_t> broken_{99};
   std::promise<void> open_;

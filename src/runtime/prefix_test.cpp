@@ -1,14 +1,11 @@
 // Sharing what sequences begin with: which blocks may be taken over, and that no answer notices.
-#include "runtime/batcher.h"
-#include "runtime/generate.h"
 #include "runtime/kv_cache.h"
 #include "runtime/prefix_names.h"
-#include "runtime/tiny_model.h"
+#include "runtime/tiny_rig.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <random>
 
@@ -144,68 +141,19 @@ TEST_F(SharedCache, TheEndOfWhatWasLetGoIsForgottenBeforeItsBeginning) {
   EXPECT_EQ(one.shareable(0, names_), 4u);
 }
 
-struct Answer {
-  std::vector<uint32_t> tokens;
-  std::vector<float> logprobs;
-  int begins = 0, ends = 0;
-  uint32_t cached_tokens = 0;
-  bool cancelled = false;
-  AnswerEnd end;
-};
-
-class PrefixTest : public testing::Test {
+class PrefixTest : public TinyBatcherTest {
  protected:
-  Engine make(const EngineOptions& options = {}) {
-    auto engine = make_tiny_engine(bundle_, options);
-    EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
-    return std::move(*engine);
-  }
-  void add(Batcher& batcher, uint64_t id, AnswerRequest request) {
-    ASSERT_TRUE(batcher.check(request).ok());
-    Answer& answer = answers_[id];
-    request.on_begin = [&answer](uint32_t cached_tokens) {
-      answer.cached_tokens = cached_tokens;
-      ++answer.begins;
-    };
-    request.on_token = [&answer](const AnswerToken& token) {
-      answer.tokens.push_back(token.token);
-      answer.logprobs.push_back(token.logprob);
-    };
-    request.on_end = [&answer](const AnswerEnd& end) {
-      answer.end = end;
-      ++answer.ends;
-    };
-    batcher.add(id, std::move(request));
-  }
-  void run(Batcher& batcher) {
-    for (int step = 0; !batcher.idle(); ++step) {
-      ASSERT_LT(step, 10'000);
-      batcher.run_step();
+  // The answer's tokens and their bits of logprob are those of an engine that never saw another sequence, or
+  // their beginning when it was cancelled.
+  void expect_as_alone(const AnswerRequest& request, const ToldAnswer& answer) {
+    const Generated whole = alone(request);
+    ASSERT_LE(answer.told.size(), whole.tokens.size());
+    for (size_t i = 0; i < answer.told.size(); ++i) {
+      EXPECT_EQ(answer.told[i].token, whole.tokens[i]);
+      EXPECT_EQ(answer.told[i].logprob, whole.logprobs[i]);
     }
+    EXPECT_TRUE(answer.end.reason == EndReason::kCancelled || answer.told.size() == whole.tokens.size());
   }
-  // The answer's tokens and their bits of logprob, of an engine that never saw another sequence.
-  void expect_as_alone(const AnswerRequest& request, const Answer& answer) {
-    Engine engine = make();
-    GenerateOptions options;
-    options.max_tokens = request.max_tokens;
-    options.sampling = request.sampling;
-    const auto alone = generate(engine, *engine.open_slot(), request.prompt, options);
-    ASSERT_TRUE(alone.ok());
-    const auto same_beginning = [](const auto& whole, const auto& part) {
-      return part.size() <= whole.size() && std::equal(part.begin(), part.end(), whole.begin());
-    };
-    EXPECT_TRUE(same_beginning(alone->tokens, answer.tokens));
-    EXPECT_TRUE(same_beginning(alone->logprobs, answer.logprobs));
-    EXPECT_TRUE(answer.cancelled || answer.tokens.size() == alone->tokens.size());
-  }
-  static void expect_nothing_leaked(const Engine& engine) {
-    for (uint32_t g = 0; g < engine.bundle().kv_groups().size(); ++g)
-      EXPECT_EQ(engine.free_blocks(g), engine.n_blocks(g)) << "group " << g;
-  }
-
-  const TinyModel model_;
-  TinyBundle bundle_ = make_tiny_bundle(model_);
-  std::map<uint64_t, Answer> answers_;
 };
 
 AnswerRequest request_of(std::vector<uint32_t> prompt, uint32_t max_tokens) {
@@ -345,13 +293,12 @@ TEST_F(PrefixTest, NoAnswerNoticesWhatItShares) {
       for (uint32_t n = below(12); n > 0 && !batcher.idle(); --n) batcher.run_step();
       if (below(4) == 0) {
         const uint32_t victim = below(i + 1);
-        answers_[victim].cancelled = true;
         batcher.cancel(victim);
       }
     }
     run(batcher);
     for (uint32_t i = 0; i < requests.size(); ++i) {
-      const Answer& answer = answers_[i];
+      const ToldAnswer& answer = answers_[i];
       EXPECT_EQ(answer.ends, 1);
       EXPECT_EQ(answer.begins, answer.tokens.empty() ? 0 : 1);
       EXPECT_NE(answer.end.reason, EndReason::kFailed) << answer.end.message;

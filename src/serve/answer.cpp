@@ -110,6 +110,7 @@ void Answer::start(uint64_t fallback_seed) {
                      },
                      [self = shared_from_this()] { self->client_left(); }});
   if (over_) return;
+  read_seconds_ = seconds_between(origin_.arrival, std::chrono::steady_clock::now());
   auto asked = env_.source.ask(requests(spec_.seed.value_or(fallback_seed)));
   if (const Refused* refused = std::get_if<Refused>(&asked)) return refuse(*refused);
   const auto& ids = std::get<std::vector<uint64_t>>(asked);
@@ -122,8 +123,10 @@ void Answer::start(uint64_t fallback_seed) {
   HttpResponse response;
   response.content_type = "text/event-stream; charset=utf-8";
   // The second is for nginx, which would hold the events back.
-  response.fields = {
-      {"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}, {"X-Request-Id", origin_.record.id}};
+  response.fields = {{"Cache-Control", "no-cache"},
+                     {"X-Accel-Buffering", "no"},
+                     {"X-Request-Id", origin_.record.id},
+                     timing()};
   exchange_->begin_stream(std::move(response));
   exchange_->send(writer_->begin(usage()));
 }
@@ -163,8 +166,14 @@ void Answer::pump() {
     const Event event = std::move(backlog_.front());
     backlog_.pop_front();
     take(event);
+    if (held_ > 0) {
+      --held_;
+    } else if (spec_.stream && event.kind == Event::Kind::kToken) {
+      env_.metrics.token_overhead.observe(seconds_between(event.at, std::chrono::steady_clock::now()));
+    }
   }
   if (over_) backlog_.clear();
+  held_ = backlog_.size();
 }
 
 void Answer::take(const Event& event) {
@@ -312,6 +321,17 @@ Usage Answer::usage() const {
       cached_tokens_};
 }
 
+// Milliseconds, as W3C's Server Timing wants them. A stream's header goes out before there is a token.
+HttpField Answer::timing() const {
+  std::string text = fmt::format("read;dur={:.3f}", read_seconds_ * 1e3);
+  if (!spec_.stream) {
+    fmt::format_to(std::back_inserter(text), ", first-token;dur={:.3f}, answer;dur={:.3f}",
+                   origin_.record.first_token_seconds * 1e3,
+                   seconds_between(origin_.arrival, std::chrono::steady_clock::now()) * 1e3);
+  }
+  return {"Server-Timing", std::move(text)};
+}
+
 void Answer::finish() {
   if (spec_.stream) {
     exchange_->send(writer_->end(usage()));
@@ -321,8 +341,8 @@ void Answer::finish() {
   std::vector<ChoicePart> parts;
   for (Choice& choice : choices_) parts.push_back(std::move(choice.part));
   HttpResponse response;
-  response.fields.push_back({"X-Request-Id", origin_.record.id});
   response.body = writer_->whole(parts, usage());
+  response.fields = {{"X-Request-Id", origin_.record.id}, timing()};
   exchange_->respond(std::move(response));
   done(200);
 }

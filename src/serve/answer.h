@@ -106,6 +106,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void done(int status);
   TokenLogprob describe(const Sampled& token, const std::vector<Sampled>& top) const;
   Usage usage() const;
+  HttpField timing() const;
 
   AnswerSurroundings env_;
   AnswerSpec spec_;
@@ -116,7 +117,9 @@ class Answer : public std::enable_shared_from_this<Answer> {
   size_t open_choices_ = 0;
   uint64_t reasoning_tokens_ = 0;
   std::atomic<uint64_t> cached_tokens_{0};  // of the prompts'
-  std::deque<Event> backlog_;  // taken from the mail, not yet worked on
+  double read_seconds_ = 0;                 // until the request was read, checked and its turn
+  std::deque<Event> backlog_;               // taken from the mail, not yet worked on
+  size_t held_ = 0;                         // of the backlog's first: they waited for the client to read
   bool over_ = false;
 
   std::mutex mutex_;

@@ -40,6 +40,8 @@ const char* type_text(FieldType type) {
       return "a string or an array of strings";
     case FieldType::kIds:
       return "an array of token ids";
+    case FieldType::kTextOrArray:
+      return "a string or an array";
     case FieldType::kPrompt:
       return "a string, an array of strings, or an array (of arrays) of token ids";
     case FieldType::kAny:
@@ -87,6 +89,7 @@ bool has_type(const json::value& value, FieldType type) {
       return value.is_string() || is_array_of(value, json::kind::string);
     case FieldType::kIds:
       return value.is_array();
+    case FieldType::kTextOrArray:
     case FieldType::kPrompt:
       return value.is_string() || value.is_array();
     case FieldType::kAny:
@@ -160,6 +163,8 @@ json::value type_schema(FieldType type) {
       return {{"anyOf", json::array{string, strings}}};
     case FieldType::kIds:
       return ids;
+    case FieldType::kTextOrArray:
+      return {{"anyOf", json::array{string, {{"type", "array"}}}}};
     case FieldType::kPrompt:
       return {{"anyOf", json::array{string, strings, ids, {{"type", "array"}, {"items", ids}}}}};
     case FieldType::kAny:
@@ -171,6 +176,28 @@ json::value type_schema(FieldType type) {
 // Beside the type, null is allowed wherever absence is.
 json::value nullable(json::value schema) {
   return {{"anyOf", json::array{std::move(schema), {{"type", "null"}}}}};
+}
+
+std::optional<ApiError> check_one_of(const FieldTable& table, const json::object& body) {
+  const char* found = nullptr;
+  for (const char* name : table.one_of) {
+    if (FieldReader(body).find(name) == nullptr) continue;
+    if (found != nullptr) return invalid_field(name, fmt::format("Give {} or {}, not both.", found, name));
+    found = name;
+  }
+  if (found != nullptr || table.one_of.empty()) return {};
+  return invalid_field(table.one_of.front(), fmt::format("Give {}.", fmt::join(table.one_of, " or ")));
+}
+
+// What must be there of fields of which one must be: one that is not null.
+json::array one_of_schema(const FieldTable& table) {
+  json::array choices;
+  for (const char* name : table.one_of) {
+    const auto field =
+        std::ranges::find_if(table.fields, [&](const Field& f) { return std::string_view(f.name) == name; });
+    choices.push_back({{"required", {name}}, {"properties", {{name, type_schema(field->type)}}}});
+  }
+  return choices;
 }
 
 }  // namespace
@@ -194,7 +221,7 @@ std::optional<ApiError> check_fields(const FieldTable& table, const json::object
     const auto is_it = [&](const Field& field) { return member.key() == field.name; };
     if (std::ranges::none_of(table.fields, is_it)) unknown.emplace_back(member.key());
   }
-  return {};
+  return check_one_of(table, body);
 }
 
 json::object field_schema(const FieldTable& table) {
@@ -207,6 +234,8 @@ json::object field_schema(const FieldTable& table) {
       schema.as_object()["minimum"] = field.least;
       schema.as_object()["maximum"] = field.most;
     }
+    // What must be there has something in it.
+    if (field.required && field.type == FieldType::kArray) schema.as_object()["minItems"] = 1;
     if (!field.required && field.support == Support::kSupported) schema = nullable(std::move(schema));
     schema.as_object()["description"] = field.support == Support::kIgnored
                                             ? fmt::format("Accepted and not used: {}.", field.meaning)
@@ -214,7 +243,9 @@ json::object field_schema(const FieldTable& table) {
     properties[field.name] = std::move(schema);
     if (field.required) required.emplace_back(field.name);
   }
-  return {{"type", "object"}, {"properties", properties}, {"required", required}};
+  json::object schema{{"type", "object"}, {"properties", properties}, {"required", required}};
+  if (!table.one_of.empty()) schema["oneOf"] = one_of_schema(table);
+  return schema;
 }
 
 const json::value* FieldReader::find(std::string_view name) const {

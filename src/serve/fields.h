@@ -23,7 +23,8 @@ enum class FieldType : uint8_t {
   kArray,
   kStrings,  // one string or an array of strings
   kIds,      // array of token ids
-  kPrompt,   // string, array of strings, array of ids, array of arrays of ids
+  kTextOrArray,
+  kPrompt,  // string, array of strings, array of ids, array of arrays of ids
   kAny,
 };
 
@@ -47,6 +48,7 @@ struct Field {
 struct FieldTable {
   const char* name;  // of the schema in /openapi.json: "ChatCompletionRequest"
   std::vector<Field> fields;
+  std::vector<const char*> one_of = {};  // fields of which exactly one must be there
 };
 
 // The first field, in the table's order, that is of another type, out of its range, refused or missing. Null

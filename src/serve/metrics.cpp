@@ -53,7 +53,7 @@ constexpr std::array<const char*, 3> kRefusalNames = {"invalid", "queue_full", "
 }  // namespace
 
 void Histogram::observe(double seconds) {
-  const auto at = std::ranges::lower_bound(kBounds, seconds) - kBounds.begin();
+  const auto at = std::ranges::lower_bound(bounds_, seconds) - bounds_.begin();
   counts_[static_cast<size_t>(at)].fetch_add(1, std::memory_order_relaxed);
   nanoseconds_.fetch_add(static_cast<uint64_t>(std::max(seconds, 0.0) * 1e9), std::memory_order_relaxed);
 }
@@ -61,11 +61,11 @@ void Histogram::observe(double seconds) {
 void Histogram::append(std::string& out, std::string_view name, std::string_view help) const {
   append_help(out, name, "histogram", help);
   uint64_t below = 0;
-  for (size_t i = 0; i < kBounds.size(); ++i) {
+  for (size_t i = 0; i < bounds_.size(); ++i) {
     below += counts_[i].load(std::memory_order_relaxed);
-    fmt::format_to(std::back_inserter(out), "{}_bucket{{le=\"{}\"}} {}\n", name, kBounds[i], below);
+    fmt::format_to(std::back_inserter(out), "{}_bucket{{le=\"{}\"}} {}\n", name, bounds_[i], below);
   }
-  below += counts_[kBounds.size()].load(std::memory_order_relaxed);
+  below += counts_[bounds_.size()].load(std::memory_order_relaxed);
   fmt::format_to(std::back_inserter(out), "{}_bucket{{le=\"+Inf\"}} {}\n{}_sum {}\n{}_count {}\n", name,
                  below, name, static_cast<double>(nanoseconds_.load(std::memory_order_relaxed)) * 1e-9, name,
                  below);
@@ -151,6 +151,10 @@ std::string Metrics::text(const MetricsFacts& facts) const {
                 c.kept_blocks);
   first_token.append(out, "plow_time_to_first_token_seconds", "From the request to an answer's first token.");
   token_gap.append(out, "plow_inter_token_seconds", "Between two tokens of an answer.");
+  token_overhead.append(
+      out, "plow_token_overhead_seconds",
+      "From the engine's giving a token of a stream to its frame's being with the socket, but for "
+      "tokens that waited for a client to read.");
   request.append(out, "plow_request_seconds", "From the request to the end of its answer.");
   return out;
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace plow {
@@ -17,18 +18,25 @@ namespace plow {
 // Durations by upper bound. Threads may observe while another reads; what is read then may lack the newest.
 class Histogram {
  public:
+  using Bounds = std::array<double, 16>;  // upper ones, in seconds
+  explicit Histogram(const Bounds& bounds) : bounds_(bounds) {}
   void observe(double seconds);
   // Appends the lines of the histogram `name`.
   void append(std::string& out, std::string_view name, std::string_view help) const;
 
  private:
-  // Upper bounds in seconds. From the gap between two tokens of a small model on a GPU to a long answer on a
-  // CPU; the stretch is about two and a half from one to the next.
-  static constexpr std::array<double, 16> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
-                                                     0.5,   1,      2.5,   5,    10,    25,   60,  300};
-  std::array<std::atomic<uint64_t>, kBounds.size() + 1> counts_{};
+  const Bounds bounds_;
+  std::array<std::atomic<uint64_t>, std::tuple_size_v<Bounds> + 1> counts_{};
   std::atomic<uint64_t> nanoseconds_{0};
 };
+
+// From the gap between two tokens of a small model on a GPU to a long answer on a CPU; the stretch is about
+// two and a half from one to the next.
+constexpr Histogram::Bounds kAnswerBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                             0.5,   1,      2.5,   5,    10,    25,   60,  300};
+// From the making of one frame to a server whose processors do other things.
+constexpr Histogram::Bounds kOverheadBounds = {1e-5,  2.5e-5, 5e-5,  1e-4, 2.5e-4, 5e-4, 0.001, 0.0025,
+                                               0.005, 0.01,   0.025, 0.05, 0.1,    0.25, 0.5,   1};
 
 // How an answer ended.
 enum class AnswerOutcome : uint8_t { kStop, kLength, kCancelled, kFailed };
@@ -54,8 +62,11 @@ class Metrics {
   void count_answer(AnswerOutcome outcome) { ++answers_[static_cast<size_t>(outcome)]; }
   void count_refusal(Refusal why) { ++refusals_[static_cast<size_t>(why)]; }
 
-  Histogram first_token, token_gap, request;  // seconds
-  std::atomic<uint64_t> open_requests{0};     // answers under way, those that wait for a slow client included
+  Histogram first_token{kAnswerBounds}, token_gap{kAnswerBounds}, request{kAnswerBounds};
+  // Of a token of a stream: from when the engine gave it to when its frame is with the socket. Tokens that
+  // waited for a client to read are left out.
+  Histogram token_overhead{kOverheadBounds};
+  std::atomic<uint64_t> open_requests{0};  // answers under way, those that wait for a slow client included
 
   // Figures of the engines are sums over the models; those that differ by model have its name as a label.
   std::string text(const MetricsFacts& facts) const;

@@ -128,7 +128,7 @@ const FieldTable kTokenize = {"TokenizeRequest", {
     {"tools", kArray, kSupported, "Functions that the conversation shows"},
     {"chat_template", kAny, kRefused, "a template of the caller"},
     {"continue_final_message", kAny, kRefused, "an answer that goes on with the last message"},
-}};
+}, {"prompt", "content", "messages"}};
 
 const FieldTable kDetokenize = {"DetokenizeRequest", {
     {"model", kString, kSupported, "The model's name, as /v1/models lists it"},
@@ -137,7 +137,7 @@ const FieldTable kDetokenize = {"DetokenizeRequest", {
 
 const FieldTable kResponses = {"ResponsesRequest", {
     {"model", kString, kSupported, "The model's name, as /v1/models lists it"},
-    {"input", kAny, kSupported, "A text, or items: messages, function_call, function_call_output", 0, 0, nullptr, true},
+    {"input", kTextOrArray, kSupported, "A text, or items: messages, function_call, function_call_output", 0, 0, nullptr, true},
     {"instructions", kString, kSupported, "A system message in front, of this answer only"},
     {"previous_response_id", kString, kSupported, "A stored response that the conversation goes on from"},
     {"store", kBoolean, kSupported, "Remember the answer, in memory and for a while (true when absent)"},
@@ -171,7 +171,7 @@ const FieldTable kResponses = {"ResponsesRequest", {
 const std::vector<Field> kConversation = {
     {"model", kString, kSupported, "The model's name, as /v1/models lists it"},
     {"messages", kArray, kSupported, "The conversation: objects with role (user, assistant) and content, a text or blocks", 0, 0, nullptr, true},
-    {"system", kAny, kSupported, "What stands before the conversation: a text or text blocks"},
+    {"system", kTextOrArray, kSupported, "What stands before the conversation: a text or text blocks"},
     {"tools", kArray, kSupported, "Functions that the answer may call: {name, description, input_schema}"},
     {"tool_choice", kObject, kSupported, "type: auto, any, none, or tool with name; disable_parallel_tool_use"},
     {"thinking", kObject, kSupported, "type: enabled, adaptive, disabled; the template's enable_thinking. A budget is not kept"},

@@ -61,7 +61,6 @@ std::optional<ApiError> read_input(const json::value& input, json::array& out) {
     out.push_back({{"role", "user"}, {"content", input}});
     return {};
   }
-  if (!input.is_array()) return invalid_field("input", "input must be a string or an array of items.");
   for (size_t i = 0; i < input.get_array().size(); ++i) {
     if (auto error = add_item(input.get_array()[i], i, out)) return error;
   }

@@ -146,6 +146,7 @@ TEST_F(ServiceTest, TokenizeSpeaksBothDialects) {
                 .at("token_strs"),
             json::array());
   EXPECT_EQ(send("POST", "/tokenize", "{}").status, 400);
+  EXPECT_EQ(send("POST", "/tokenize", R"({"prompt":null})").status, 400);
   EXPECT_EQ(send("POST", "/tokenize", R"({"prompt":"a","content":"b"})").status, 400);
   const json::value text = json::parse(send("POST", "/detokenize", R"({"tokens":[97,98,257]})").body);
   EXPECT_EQ(text.at("prompt"), "ab<|im_end|>");
@@ -213,6 +214,36 @@ TEST_F(ServiceTest, AllSeriesAreThereFromTheStart) {
   EXPECT_NE(after.body.find("plow_time_to_first_token_seconds_count 1\n"), std::string::npos);
   EXPECT_NE(after.body.find("plow_inter_token_seconds_count 1\n"), std::string::npos);
   EXPECT_NE(after.body.find("plow_answers_total{reason=\"stop\"} 1\n"), std::string::npos);
+}
+
+TEST_F(ServiceTest, TheServersOwnTimeIsTold) {
+  const std::string chat = R"({"messages":[{"role":"user","content":"x"}])";
+  send("POST", "/v1/chat/completions", chat + "}");
+  source_.say(0, "ab");
+  source_.end(0, EndReason::kStopToken);
+  exchange_->run();
+  const std::string whole = field(exchange_->response, "Server-Timing");
+  for (const char* part : {"read;dur=", ", first-token;dur=", ", answer;dur="})
+    EXPECT_NE(whole.find(part), std::string::npos) << whole;
+  const auto tokens_timed = [&](const char* count) {
+    const std::string text = send("GET", "/metrics").body;
+    EXPECT_NE(text.find(std::string("plow_token_overhead_seconds_count ") + count + "\n"), std::string::npos)
+        << text;
+  };
+  tokens_timed("0");  // there was no stream
+  send("POST", "/v1/chat/completions", chat + R"(,"stream":true})");
+  const auto stream = exchange_;
+  EXPECT_TRUE(field(stream->response, "Server-Timing").starts_with("read;dur="));
+  source_.say(1, "abc");
+  stream->run();
+  tokens_timed("3");
+  stream->pretend_unsent = kStreamRoom;  // the client does not read
+  source_.say(1, "defg");
+  stream->run();
+  stream->pretend_unsent = 0;
+  source_.say(1, "h");
+  stream->run();
+  tokens_timed("4");  // h alone did not wait
 }
 
 TEST_F(ServiceTest, EveryFigureThatTheDashboardShowsIsThere) {

@@ -10,6 +10,7 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace plow {
@@ -29,13 +30,8 @@ Result<std::vector<uint32_t>> encode_text(const FieldReader& fields, const Serve
 
 std::optional<ApiError> encode_input(const FieldReader& fields, const ServedModel& model,
                                      std::vector<uint32_t>& ids) {
-  const char* name = nullptr;
-  for (const char* each : {"prompt", "content", "messages"}) {
-    if (fields.find(each) == nullptr) continue;
-    if (name != nullptr) return invalid_field(each, fmt::format("Give {} or {}, not both.", name, each));
-    name = each;
-  }
-  if (name == nullptr) return invalid_field("prompt", "Give a prompt, content, or messages.");
+  const char* name = *std::ranges::find_if(tokenize_fields().one_of,
+                                           [&](const char* each) { return fields.find(each) != nullptr; });
   Result<std::vector<uint32_t>> encoded = std::vector<uint32_t>();
   if (std::string_view(name) == "messages") {
     json::array messages;

@@ -2,6 +2,7 @@
 
 #include "isa/x86_64/geometry.h"
 
+#include <cpuid.h>
 #include <fmt/format.h>
 
 namespace plow {
@@ -23,10 +24,15 @@ constexpr Interpreter kInterpreters[] = {
 #include "isa/x86_64/levels.def"
 };
 
+// Clang 14, which builds the fuzz targets, has no __builtin_cpu_supports("f16c").
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
 bool available(IsaLevel level) {
   __builtin_cpu_init();
-  const bool avx2 =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   switch (level) {

@@ -1,6 +1,9 @@
 # Each variant_*.cpp of the interpreter has flags of its own; nothing else is compiled with them. Contraction is off, since the bits of a
 # result must not depend on how a loop was unrolled. GCC 12 warns about its own AVX-512 headers.
-set(flags_common -O3 -ffp-contract=off -fno-math-errno -Wno-uninitialized -Wno-maybe-uninitialized)
+set(flags_common -O3 -ffp-contract=off -fno-math-errno -Wno-uninitialized)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND flags_common -Wno-maybe-uninitialized)
+endif()
 set(flags_avx2 -mavx2 -mfma -mf16c)
 set(flags_avx512 ${flags_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512)
 set(flags_avx512_bf16 ${flags_avx512} -mavx512bf16 -mavx512vnni)
