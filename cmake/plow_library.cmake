@@ -7,7 +7,7 @@
 #     cycles between static libraries without a word.)
 #  2. gives the library an include root of its own that holds only its own folder: including a header of a
 #     library that was not declared is "no such file", not a remark in a review.
-#  3. compiles every header alone (NAME_headers), so that headers are self-contained.
+#  3. compiles every header alone (NAME_headers, NAME_testing_headers), so that headers are self-contained.
 #  4. builds *_test.cpp into NAME_test and registers it with the label NAME.
 #  5. builds *_fuzz.cpp into one libFuzzer target each when PLOW_FUZZ is on.
 #
@@ -63,7 +63,12 @@ function(plow_library name)
     target_link_libraries(${name} INTERFACE ${arg_DEPENDS} ${arg_LINKS})
   endif()
 
-  _plow_headers_alone(${name} ${arg_FOLDER} "${headers}")
+  # What tests share, in testing/, may use what tests use.
+  set(testing ${headers})
+  list(FILTER testing INCLUDE REGEX "^testing/")
+  list(FILTER headers EXCLUDE REGEX "^testing/")
+  _plow_headers_alone(${name}_headers ${name} ${arg_FOLDER} "${headers}" ${name})
+  _plow_headers_alone(${name}_testing_headers ${name} ${arg_FOLDER} "${testing}" ${name} ${arg_TEST_DEPENDS})
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE ${name} ${arg_TEST_DEPENDS} ${arg_TEST_LINKS}
@@ -138,8 +143,8 @@ function(_plow_include_root name folder filtered files out)
 endfunction()
 
 # One translation unit a header, compiled for syntax only by the target `check_headers`. A header that its own source includes before all
-# else is compiled alone there already.
-function(_plow_headers_alone name folder headers)
+# else is compiled alone there already. `target`: of the headers, which see the libraries that follow.
+function(_plow_headers_alone target name folder headers)
   set(units)
   foreach(header IN LISTS headers)
     string(REGEX REPLACE "\\.h$" ".cpp" source ${CMAKE_SOURCE_DIR}/src/${folder}/${header})
@@ -158,11 +163,11 @@ function(_plow_headers_alone name folder headers)
   if(NOT units)
     return()
   endif()
-  add_library(${name}_headers OBJECT EXCLUDE_FROM_ALL ${units})
-  target_link_libraries(${name}_headers PRIVATE ${name} plow_warnings)
-  target_compile_options(${name}_headers PRIVATE -fsyntax-only)
+  add_library(${target} OBJECT EXCLUDE_FROM_ALL ${units})
+  target_link_libraries(${target} PRIVATE ${ARGN} plow_warnings)
+  target_compile_options(${target} PRIVATE -fsyntax-only)
   if(NOT TARGET check_headers)
     add_custom_target(check_headers)
   endif()
-  add_dependencies(check_headers ${name}_headers)
+  add_dependencies(check_headers ${target})
 endfunction()
