@@ -1,6 +1,6 @@
 // sample against its definition (src/ops/sample/sample.h), written here once more in double with a plain
 // sort.
-#include "isa/x86_64/body_rig.h"
+#include "isa/x86_64/sampled_rows.h"
 #include "ops/sample/philox.h"
 
 #include <gtest/gtest.h>
@@ -88,30 +88,12 @@ SamplingParams neutral() {
   return params;
 }
 
-// A step of `n` sampled rows with their own logits, histories and parameters; slot i holds row i's sequence.
-struct SampledRows {
-  uint32_t vocab;
-  std::vector<std::vector<float>> logits;
-  std::vector<std::vector<uint32_t>> history;
-  std::vector<SamplingParams> params;
-};
-
 BodyRig run_rows(const SampledRows& rows, IsaLevel level) {
   const auto n = static_cast<uint32_t>(rows.logits.size());
   BodyRig rig(n, n, 3);
-  rig.history_stride = 64;
-  rig.history.resize(size_t{n} * 64);
-  std::vector<double> all;
-  for (uint32_t i = 0; i < n; ++i) {
-    rig.row_slots[i] = i;
-    rig.positions[i] = static_cast<uint32_t>(rows.history[i].size()) - 1;
-    std::copy(rows.history[i].begin(), rows.history[i].end(), rig.history.begin() + i * 64);
-    rig.sampling[i] = rows.params[i];
-    all.insert(all.end(), rows.logits[i].begin(), rows.logits[i].end());
-  }
   rig.packet.body = static_cast<uint16_t>(Op::kSample);
   rig.packet.row_kind = static_cast<uint8_t>(Rows::kSamples);
-  rig.packet.operand[0] = rig.add_arena(n, rows.vocab, all);
+  rig.packet.operand[0] = rig.add_arena(n, rows.vocab, set_sampled_rows(rig, rows));
   rig.packet.operand[1] = rig.add_step(StepColumn::kSampled);
   rig.cover_columns(1, 1);
   EXPECT_EQ(unsupported_reason(rig.packet, rig.tensors.data()), "");
@@ -133,22 +115,6 @@ void check(const SampledRows& rows) {
       }
     }
   }
-}
-
-// Many random rows with the same parameters but for the seed.
-SampledRows random_rows(uint32_t n, uint32_t vocab, double spread, const SamplingParams& params) {
-  SampledRows rows{vocab, {}, {}, {}};
-  for (uint32_t i = 0; i < n; ++i) {
-    const auto values = random_values(vocab, 100 + i, spread);
-    rows.logits.emplace_back(values.begin(), values.end());
-    std::vector<uint32_t> history;
-    for (uint32_t t = 0; t < 1 + i % 60; ++t) history.push_back((t * 5 + i) % vocab % 23);
-    rows.history.push_back(history);
-    rows.params.push_back(params);
-    rows.params.back().seed = 0x1234567890ull * i + i;
-    rows.params.back().prompt_tokens = static_cast<uint32_t>(history.size() / 2);
-  }
-  return rows;
 }
 
 TEST(SampleBody, GreedyTakesTheFirstLargest) {
