@@ -73,8 +73,8 @@ function(plow_library name)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE ${name} ${arg_TEST_DEPENDS} ${arg_TEST_LINKS}
       GTest::gtest GTest::gtest_main plow_warnings)
-    target_compile_definitions(${name}_test PRIVATE PLOW_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
-      PLOW_BINARY_DIR="${CMAKE_BINARY_DIR}")
+    plow_test_folders(${tests})
+    target_link_libraries(${name}_test PRIVATE plow_test_options)
     add_test(NAME ${name} COMMAND ${name}_test)
     set_tests_properties(${name} PROPERTIES LABELS ${name})
   endif()

@@ -6,8 +6,10 @@ option(PLOW_WERROR "Treat warnings as errors" ON)
 
 find_program(PLOW_CCACHE ccache)
 if(PLOW_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${PLOW_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${PLOW_CCACHE})
+  # With paths relative to this source, so that a clone in another folder finds what one before it compiled.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${PLOW_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 # One interface target carries the flags, so a target that must differ (the intrinsics headers of
@@ -34,3 +36,19 @@ endif()
 if(PLOW_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
+
+# Tests are compiled for the compiler's time, not theirs: what they run is the libraries' code.
+add_library(plow_test_options INTERFACE)
+target_compile_options(plow_test_options INTERFACE -O1)
+
+# Of a test that reads files: where its sources name PLOW_SOURCE_DIR or PLOW_BINARY_DIR, what these are. The others are
+# the same in every folder, for the compiler cache too.
+function(plow_test_folders)
+  foreach(source IN LISTS ARGN)
+    file(STRINGS ${source} uses REGEX "PLOW_(SOURCE|BINARY)_DIR" LIMIT_COUNT 1)
+    if(uses)
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS PLOW_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+        PLOW_BINARY_DIR="${CMAKE_BINARY_DIR}")
+    endif()
+  endforeach()
+endfunction()

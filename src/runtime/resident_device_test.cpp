@@ -4,6 +4,7 @@
 
 #include "graph/evaluate.h"
 #include "ops/sample/sample.h"
+#include "ops/sample/team_body.h"
 #include "packet/testing/seeded_toy.h"
 #include "runtime/engine.h"
 #include "runtime/model_pool.h"

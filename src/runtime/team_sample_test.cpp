@@ -2,6 +2,7 @@
 // is among a few likely tokens and on rows where all are alike.
 #include "isa/x86_64/sampled_rows.h"
 #include "ops/sample/sample.h"
+#include "ops/sample/team_body.h"
 #include "runtime/testing/team_rig.h"
 
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "interp/testing/emulated_team.h"
+#include "isa/emulated/bodies.h"
 #include "ops/play_tape.h"
-#include "ops/team_bodies.h"
 #include "runtime/gpu_driver.h"
 
 #include <atomic>
@@ -99,9 +99,9 @@ class EmulatedDriver final : public GpuDriver {
       }
       gpu.meet(gpu.team().everyone);
       if (Team::thread() >= Team::n_threads()) return dev::play_tape<Team>(resident, worker, ring, slots);
-      return dev::serve<Team, dev::TeamBodies>(resident, worker, shared, {&ring, slots});
+      return dev::serve<Team, Bodies>(resident, worker, shared, {&ring, slots});
     } else {
-      dev::serve<Team, dev::TeamBodies>(resident, worker, shared);
+      dev::serve<Team, Bodies>(resident, worker, shared);
     }
   }
 

@@ -4,10 +4,10 @@
 #include "graph/eval_context.h"
 #include "graph/op_def.h"
 #include "interp/testing/emulated_team.h"
+#include "isa/emulated/bodies.h"
 #include "isa/gpu/geometry.h"
 #include "isa/gpu/support.h"
 #include "isa/x86_64/body_rig.h"
-#include "ops/team_bodies.h"
 
 #include <algorithm>
 #include <vector>
@@ -62,7 +62,7 @@ class TeamRig : public BodyRig {
           gpu.run([&](uint32_t, unsigned char* shared) {
             BodyContext own = context;
             own.shared = shared;
-            dev::TeamBodies::run<Team>(own, packet, row_tile);
+            emulated::Bodies::run<Team>(own, packet, row_tile);
           });
         },
         gpu::body_scratch_bytes(packet, tensors.data()));

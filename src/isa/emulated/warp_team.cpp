@@ -1,0 +1,4 @@
+// Of warps with a unit for matrices.
+#include "isa/emulated/compile_bodies.h"
+
+template void plow::emulated::Bodies::run<plow::emulated::EmulatedWarpTeam>(const BodyContext&, const Packet&, uint32_t);
