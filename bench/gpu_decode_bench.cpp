@@ -1,9 +1,10 @@
 // Decode of a model's shape on a GPU, with random weights made there: milliseconds a token beside the floor,
 // which is the bytes read over the read bandwidth that the same run measured. Usage:
 //
-//     gpu_decode_bench SHAPE CONTEXT STEPS [plain] [trace]
+//     gpu_decode_bench SHAPE CONTEXT STEPS [plain] [trace] [chunk=ROWS]
 //
-// `plain`: without rewriting; `trace`: packets note their times, and where a step's went is printed by operator.
+// `plain`: without rewriting; `trace`: packets note their times, and where the last step of the prompt and of decode went is
+// printed by operator; `chunk`: most rows of a step of a prompt.
 #include "compile/pipeline.h"
 #include "isa/gpu/support.h"
 #include "models/testing/fake_checkpoint.h"
@@ -68,6 +69,7 @@ Result<OpGraph> graph_of(const ModelShape& s) {
 
 struct BenchOptions {
   uint32_t context = 0, steps = 0;
+  uint32_t chunk_rows = CompileOptions().chunk_rows;
   bool rewrites = true, trace = false;
 };
 
@@ -78,6 +80,7 @@ Result<BundleFile> bundle_of(const ModelShape& shape, const GpuFacts& gpu, const
   compile.isa = gpu.isa;
   compile.n_workers = gpu.n_workers;
   compile.rewrite = options.rewrites;
+  compile.chunk_rows = options.chunk_rows;
   const Plan plan = default_plan(gpu.isa);
   PLOW_TRY(const RewriteResult rewritten, rewrite_model(model, compile, plan.part));
   const OpGraph& graph = rewritten.graph;
@@ -113,14 +116,14 @@ double now_ms() {
       .count();
 }
 
-// Where the last step's time went, by operator.
-Status print_times(Engine& engine) {
+// Where the last step's time went, which was of that program, by operator; of packets with several row tiles, of the last.
+Status print_times(Engine& engine, uint32_t index) {
   struct Sums {
     uint64_t packets = 0, wait = 0, body = 0, signal = 0, longest_body = 0;
     std::map<uint32_t, std::pair<uint64_t, uint64_t>> spans;  // from the first that was ready to the last end
   };
-  PLOW_TRY(const auto times, engine.packet_times(0));
-  const ProgramView program = engine.bundle().programs()[0];
+  PLOW_TRY(const auto times, engine.packet_times(index));
+  const ProgramView program = engine.bundle().programs()[index];
   std::map<Op, Sums> sums;
   for (size_t w = 0; w < times.size(); ++w) {
     for (size_t i = 0; i < times[w].size(); ++i) {
@@ -151,13 +154,41 @@ Status print_times(Engine& engine) {
   return {};
 }
 
+// Operations of a prompt's products and of its attention.
+double prompt_operations(const ModelShape& s, double rows) {
+  const double q = double{1} * s.heads * s.head_dim, kv = double{1} * s.kv_heads * s.head_dim;
+  const double products = s.hidden * (2 * q + 2 * kv) + 3.0 * s.hidden * s.inter;
+  return s.layers * (2 * rows * products + 2 * rows * rows * q);
+}
+
+// The prompt three times; the first is not counted.
+Status time_prompt(Engine& engine, uint32_t slot, std::span<const uint32_t> prompt, const ModelShape& shape) {
+  std::vector<double> times;
+  for (uint32_t repeat = 0; repeat < 4; ++repeat) {
+    PLOW_TRY_STATUS(engine.rewind(slot, 0));
+    const double began = now_ms();
+    for (size_t first = 0; first < prompt.size(); first += engine.max_rows()) {
+      const StepRequest request{
+          slot, prompt.subspan(first, std::min<size_t>(engine.max_rows(), prompt.size() - first)), {}, {}};
+      const auto result = engine.step(std::span(&request, 1));
+      if (!result.ok()) return result.error();
+    }
+    if (repeat > 0) times.push_back(now_ms() - began);
+  }
+  std::sort(times.begin(), times.end());
+  fmt::print("prompt of {} tokens: {:.1f} ms ({:.1f} .. {:.1f}), {:.1f} TFLOP/s\n", prompt.size(), times[1], times.front(), times.back(),
+             prompt_operations(shape, static_cast<double>(prompt.size())) / times[1] * 1e-9);
+  return {};
+}
+
 Status run(const ModelShape& shape, const BenchOptions& bench) {
   const uint32_t context = bench.context, steps = bench.steps;
   PLOW_TRY(auto driver, open_cuda(0));
   double began = now_ms();
   PLOW_TRY(BundleFile bundle, bundle_of(shape, driver->facts(), bench, context + 8 * steps + 64));
-  fmt::print("{}: scheduled in {:.0f} ms, {} packets\n", shape.name, now_ms() - began,
-             bundle.programs()[0].packets.size());
+  fmt::print("{}: scheduled in {:.0f} ms, {} and {} packets, arena {:.1f} MB\n", shape.name, now_ms() - began,
+             bundle.programs()[0].packets.size(), bundle.programs().back().packets.size(),
+             static_cast<double>(bundle.programs().back().entry->arena_bytes) * 1e-6);
   EngineOptions options;
   options.random_weights = true;
   options.slots = 1;
@@ -177,16 +208,8 @@ Status run(const ModelShape& shape, const BenchOptions& bench) {
   std::vector<uint32_t> prompt;
   for (uint32_t i = 0; i < context; ++i)
     prompt.push_back(static_cast<uint32_t>((uint64_t{i} * 7919 + 17) % shape.vocab));
-  began = now_ms();
-  for (uint32_t first = 0; first < context; first += engine.max_rows()) {
-    const StepRequest request{
-        slot, std::span(prompt).subspan(first, std::min(engine.max_rows(), context - first)), {}, {}};
-    PLOW_TRY_STATUS([&]() -> Status {
-      const auto result = engine.step(std::span(&request, 1));
-      return result.ok() ? Status() : Status(result.error());
-    }());
-  }
-  fmt::print("prompt of {} tokens: {:.1f} ms\n", context, now_ms() - began);
+  PLOW_TRY_STATUS(time_prompt(engine, slot, prompt, shape));
+  if (bench.trace) PLOW_TRY_STATUS(print_times(engine, 1));
   std::vector<double> per_token;
   std::vector<uint32_t> first_answer;
   for (uint32_t repeat = 0; repeat < 7; ++repeat) {
@@ -211,7 +234,7 @@ Status run(const ModelShape& shape, const BenchOptions& bench) {
       "{} {} ...\n",
       context, steps, median, per_token.front(), per_token.back(), median / floor, first_answer[0],
       first_answer[1], first_answer[2]);
-  return bench.trace ? print_times(engine) : Status();
+  return bench.trace ? print_times(engine, 0) : Status();
 }
 
 }  // namespace
@@ -220,7 +243,7 @@ Status run(const ModelShape& shape, const BenchOptions& bench) {
 int main(int argc, char** argv) {
   setvbuf(stdout, nullptr, _IONBF, 0);
   if (argc < 4) {
-    fmt::print("usage: gpu_decode_bench SHAPE CONTEXT STEPS [plain] [trace]\n");
+    fmt::print("usage: gpu_decode_bench SHAPE CONTEXT STEPS [plain] [trace] [chunk=ROWS]\n");
     return 2;
   }
   plow::BenchOptions options;
@@ -229,6 +252,7 @@ int main(int argc, char** argv) {
   for (int i = 4; i < argc; ++i) {
     if (std::string_view(argv[i]) == "plain") options.rewrites = false;
     if (std::string_view(argv[i]) == "trace") options.trace = true;
+    if (std::string_view(argv[i]).starts_with("chunk=")) options.chunk_rows = static_cast<uint32_t>(std::atoi(argv[i] + 6));
   }
   for (const plow::ModelShape& shape : plow::kShapes) {
     if (std::string_view(shape.name) != argv[1]) continue;

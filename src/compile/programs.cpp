@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "compile/pipeline.h"
+#include "isa/gpu/geometry.h"
 #include "packet/encode.h"
 
 namespace plow {
@@ -18,7 +19,7 @@ constexpr uint32_t kManyRowTile = 64;
 
 }  // namespace
 
-std::vector<TileOptions> program_shapes(uint32_t chunk_rows, uint32_t max_slots, const std::vector<TunedSetting>& settings) {
+std::vector<TileOptions> program_shapes(Isa isa, uint32_t chunk_rows, uint32_t max_slots, const std::vector<TunedSetting>& settings) {
   uint32_t many_row_tile = kManyRowTile;
   std::vector<OpSetting> few_settings, many_settings;
   for (const TunedSetting& s : settings) {
@@ -34,6 +35,7 @@ std::vector<TileOptions> program_shapes(uint32_t chunk_rows, uint32_t max_slots,
   if (chunk_rows > kFewRows) {
     TileOptions many;
     many.shape = {chunk_rows, std::max(max_slots, kFewRows), std::min(chunk_rows, many_row_tile), kFewRows};
+    if (gpu::group_columns(isa) != 0) many.linear_cols = gpu::group_columns(isa);
     many.settings = std::move(many_settings);
     programs.push_back(std::move(many));
   }
@@ -45,7 +47,7 @@ Result<std::vector<ProgramStages>> build_programs(const OpGraph& graph, uint32_t
   const TapePlan tape = plan_tape(graph, plan.part.isa);
   const KvPlan kv = plan_kv(graph, plan.part.isa);
   std::vector<ProgramStages> programs;
-  for (const TileOptions& options : program_shapes(chunk_rows, max_slots, plan.settings)) {
+  for (const TileOptions& options : program_shapes(plan.part.isa, chunk_rows, max_slots, plan.settings)) {
     ProgramStages stages;
     stages.tiles = tile_graph(graph, options);
     PLOW_TRY_STATUS(verify_tile_graph(graph, stages.tiles));

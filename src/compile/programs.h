@@ -18,6 +18,6 @@ constexpr uint32_t kMaxChunkRows = 16384;
 // Few rows: the weights stream once past all rows, one row tile. Many rows: row tiles beside column tiles. Which of them a step runs is chosen
 // by its number of rows; within a program it is a run-time value.
 // REQUIRES settings that apply to the graph that is going to be tiled (settings_for).
-std::vector<TileOptions> program_shapes(uint32_t chunk_rows, uint32_t max_slots, const std::vector<TunedSetting>& settings);
+std::vector<TileOptions> program_shapes(Isa isa, uint32_t chunk_rows, uint32_t max_slots, const std::vector<TunedSetting>& settings);
 
 }  // namespace plow

@@ -73,6 +73,24 @@ concept HasWarpUnit = HasLanes<B> && requires(const uint32_t (&a)[4], uint32_t b
   B::template load_team<16>(B::team_address(to), to);  // 16 bytes from that many behind an address on
 };
 
+// Only where four warps of 32 lanes, a group, multiply together: A of 64 x 16 from registers by B of 16 x 256 from the
+// team's memory, both bf16, added to C of 64 x 256 in f32. Warp w of the group has rows 16 w to 16 w + 15 of A and C. Of
+// rows g = l / 4 and g + 8 of those, lane l gives columns 2 (l % 4) and the next as a[0] and a[1], and the columns 8
+// behind them as a[2] and a[3], two to a word with the lower half first; it holds columns 8 j + 2 (l % 4) + i as
+// c[4 j + 2 u + i] of row g + 8 u. B lies as atoms of abi/layout.h, 8 columns of it an atom, one behind the other from a
+// multiple of 1 KiB on; `slice` counts 32 bytes within the atoms' rows. The products are under way until they are awaited:
+// till then `a` and `c` are not touched, nor the memory. A row of C depends on nothing but that row of A.
+template <class B>
+concept HasGroupUnit = HasWarpUnit<B> && requires(const unsigned char* memory, const uint32_t (&a)[4], uint32_t slice,
+                                                  float (&c)[128]) {
+  B::kGroupThreads;  // the team's first so many
+  B::group_begin();  // the group's threads have written registers that it multiplies or adds to
+  B::group_multiply_add(a, B::group_operand(memory), slice, c);
+  B::group_commit();            // what was begun since the last is one set of products
+  B::template group_await<1>();  // all sets but the last
+  B::staged_for_group();  // what this thread staged and awaited will be read by the unit, after the team settles
+};
+
 template <class B>
 PLOW_DEVICE uint32_t lane() {
   return B::thread() % B::kLanes;

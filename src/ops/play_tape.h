@@ -3,6 +3,7 @@
 #pragma once
 
 #include "interp/resident.h"
+#include "ops/linear/group_pass.h"
 #include "ops/linear/piece_pass.h"
 #include "ops/products.h"
 
@@ -18,10 +19,12 @@ struct TapeRun {
 };
 
 // False when the packet has none in this step.
+template <class B>
 PLOW_DEVICE bool tape_run(const Device& device, const ProgramTable& program, const Packet& packet, TapeRun& run) {
   Product product{};
   if (!has_one_range(packet) || !product_of(packet, program.tensors, product) || !comes_in_pieces(product)) return false;
   const Rows kind = static_cast<Rows>(packet.row_kind);
+  if (HasGroupUnit<B> && is_for_group(program, packet, product)) return false;
   run.tile_rows = row_tile_size(program, kind);
   run.rows_apart = packet.row_stride * run.tile_rows;
   run.rows = {packet.row_first * run.tile_rows, step_rows(*device.step, kind)};
@@ -94,7 +97,7 @@ PLOW_DEVICE bool play_step(const Device& device, const ProgramTable& program, ui
   for (uint32_t base = 0; base < list.n_packets; base += B::kLanes) {
     TapeRun run{};
     const bool has = base + lane < list.n_packets &&
-                     tape_run(device, program, program.packets[list.first_packet + base + lane], run);
+                     tape_run<B>(device, program, program.packets[list.first_packet + base + lane], run);
     PLOW_UNROLL_BY(1)
     for (uint32_t i = 0; i < B::kLanes; ++i) {
       if (B::from_lane(has ? 1u : 0u, i) == 0) continue;

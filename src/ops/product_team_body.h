@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/linear/fma_pass.h"
+#include "ops/linear/group_pass.h"
 #include "ops/linear/piece_pass.h"
 #include "ops/linear/wave_pass.h"
 #include "ops/products.h"
@@ -12,7 +13,9 @@ namespace plow::dev {
 template <class B>
 constexpr uint32_t product_team_bytes() {
   constexpr uint32_t kPasses = kPassFloats * sizeof(float), kPieces = sizeof(PieceMemory);
-  return HasWarpUnit<B> && kPieces > kPasses ? kPieces : kPasses;
+  constexpr uint32_t kGroup = HasGroupUnit<B> ? sizeof(GroupMemory) + alignof(GroupMemory) : 0;
+  constexpr uint32_t kOthers = HasWarpUnit<B> && kPieces > kPasses ? kPieces : kPasses;
+  return kGroup > kOthers ? kGroup : kOthers;
 }
 
 // Rows that a pass takes.
@@ -69,6 +72,9 @@ template <class B>
 PLOW_DEVICE void product_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   Product product{};
   if (!product_of(packet, ctx.program->tensors, product)) return B::trap();
+  if constexpr (HasGroupUnit<B>) {
+    if (is_for_group(*ctx.program, packet, product)) return group_team_body<B>(ctx, packet, product, row_tile);
+  }
   if constexpr (HasWarpUnit<B>) {
     if (comes_in_pieces(product)) return piece_team_body<B>(ctx, packet, row_tile);
   }

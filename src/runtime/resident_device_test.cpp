@@ -19,6 +19,7 @@ namespace plow {
 namespace {
 
 using emulated::EmulatedDriver;
+using emulated::EmulatedGroupTeam;
 using emulated::EmulatedMatrixTeam;
 using emulated::EmulatedOptions;
 using emulated::EmulatedTapeTeam;
@@ -38,6 +39,10 @@ struct WarpsWithTape {
   using Team = EmulatedTapeTeam;
   static constexpr Isa kIsa = Isa::kSm90a;
 };
+struct WarpsInGroups {
+  using Team = EmulatedGroupTeam;
+  static constexpr Isa kIsa = Isa::kSm90a;
+};
 struct WavesOf64 {
   using Team = EmulatedTeam<64>;
   static constexpr Isa kIsa = Isa::kGfx942;
@@ -55,7 +60,7 @@ TYPED_TEST_SUITE(ResidentDeviceOn, Gpus);
 
 template <class Gpu>
 class ResidentDeviceWithProductsOn : public testing::Test {};
-using Products = testing::Types<WavesOf32, WarpsWithMatrixUnits, WarpsWithTape, WavesOf64WithMatrixUnits>;
+using Products = testing::Types<WavesOf32, WarpsWithMatrixUnits, WarpsWithTape, WarpsInGroups, WavesOf64WithMatrixUnits>;
 TYPED_TEST_SUITE(ResidentDeviceWithProductsOn, Products);
 
 template <class Gpu>
@@ -186,6 +191,28 @@ TYPED_TEST(ResidentDeviceOn, ARowsBitsDoNotDependOnWhatSharesTheStep) {
     }
     seen.push_back(logits);
     for (const uint32_t slot : slots) engine.close_slot(slot);
+  }
+  EXPECT_EQ(seen[0], seen[1]);
+  EXPECT_EQ(seen[0], seen[2]);
+}
+
+// A prompt's rows alone, and behind those of others.
+TYPED_TEST(ResidentDeviceWithProductsOn, APromptsBitsDoNotDependOnWhatSharesTheStep) {
+  SeededToyOptions options;
+  options.programs = {{{4, 4, 4, 4}, 16, 16, {}}, {{72, 72, 72, 16}, 16, 16, {}}};
+  const SeededToy toy = gpu_toy<TypeParam>(options);
+  Engine engine = engine_of<TypeParam>(toy);
+  const auto tokens = some_tokens(20, options.shape.vocab, 9), other = some_tokens(23, options.shape.vocab, 4);
+  const uint32_t last = 19;
+  std::vector<std::vector<float>> seen;
+  for (const uint32_t neighbours : {0u, 1u, 2u}) {
+    std::vector<StepRequest> requests;
+    for (uint32_t i = 0; i <= neighbours; ++i)
+      requests.push_back({engine.open_slot().value(), i == neighbours ? tokens : other, std::span(&last, 1), greedy_sampling()});
+    const auto result = engine.step(requests, {1, true});
+    ASSERT_TRUE(result.ok()) << result.error().message;
+    seen.emplace_back(result->logits.end() - options.shape.vocab, result->logits.end());
+    for (const StepRequest& request : requests) engine.close_slot(request.slot);
   }
   EXPECT_EQ(seen[0], seen[1]);
   EXPECT_EQ(seen[0], seen[2]);

@@ -106,9 +106,25 @@ class Placer {
     return std::min(max_row_tiles(tiles_.shape, tiles_.ops[op].row_kind), n_workers_);
   }
 
-  // Rows when the worker with the most columns would be busy for longer than the one with the most row tiles: three KV heads
-  // on two workers are two against one.
+  uint32_t row_tiles(uint32_t op) const { return max_row_tiles(tiles_.shape, tiles_.ops[op].row_kind); }
+
+  // Into how many classes row tiles go when each is a task with each column tile: so that the busiest worker has the fewest tiles,
+  // with the fewest tasks.
+  uint32_t row_classes(uint32_t op) const {
+    const auto divided = [](uint32_t a, uint32_t b) { return (a + b - 1) / b; };
+    uint32_t best = 1, least = 0xffffffffu;
+    for (uint32_t classes = 1; classes <= row_tiles(op); ++classes) {
+      const uint32_t tiles = divided(tiles_.ops[op].n_tiles * classes, n_workers_) * divided(row_tiles(op), classes);
+      if (tiles < least) best = classes, least = tiles;
+    }
+    return best;
+  }
+
+  // A grid where a product has fewer column tiles than there are workers. Else rows when the worker with the most columns would be
+  // busy for longer than the one with the most row tiles: three KV heads on two workers are two against one.
   Split best_split(uint32_t op) const {
+    const bool is_wide = is_product(graph_.node(tiles_.ops[op].from).op) && tiles_.ops[op].n_tiles < n_workers_;
+    if (is_wide && tiles_.ops[op].n_tiles > 1 && row_pieces(op) > 1) return Split::kGrid;
     if (row_pieces(op) == 1) return column_pieces(op) > 1 ? Split::kColumns : Split::kOne;
     if (column_pieces(op) == 1) return Split::kRows;
     const auto largest = [](uint32_t parts, uint32_t pieces) { return double{1} * ((parts + pieces - 1) / pieces) / parts; };
@@ -131,6 +147,8 @@ class Placer {
         const uint32_t last = static_cast<uint32_t>(uint64_t{i + 1} * tile_op.n_tiles / pieces);
         add_task(op, i, first, last - first, 0, 1);
       }
+    } else if (split == Split::kGrid && row_pieces(op) > 1) {
+      place_grid(op, row_classes(op));
     } else if (split == Split::kRows && row_pieces(op) > 1) {
       for (uint32_t i = 0; i < row_pieces(op); ++i) add_task(op, i, 0, tile_op.n_tiles, i, row_pieces(op));
     } else {
@@ -142,10 +160,20 @@ class Placer {
     }
   }
 
+  // Tasks in turn, where those of the grid before ended: operators that run side by side have workers of their own.
+  void place_grid(uint32_t op, uint32_t classes) {
+    for (uint32_t tile = 0; tile < tiles_.ops[op].n_tiles; ++tile) {
+      for (uint32_t c = 0; c < classes; ++c) {
+        add_task(op, next_of_grid_, tile, 1, c, classes);
+        next_of_grid_ = (next_of_grid_ + 1) % n_workers_;
+      }
+    }
+  }
+
   const OpGraph& graph_;
   const TileGraph& tiles_;
   const Part& part_;
-  uint32_t n_workers_;
+  uint32_t n_workers_, next_of_grid_ = 0;
   std::vector<double> free_ns_;
   std::vector<Load> loads_;
   std::vector<double> rank_;

@@ -128,7 +128,7 @@ Status parse_op_line(WordReader& words, TileGraph& tiles) {
 }  // namespace
 
 std::optional<Split> parse_split(std::string_view name) {
-  for (const Split split : {Split::kAuto, Split::kColumns, Split::kRows, Split::kOne}) {
+  for (const Split split : {Split::kAuto, Split::kColumns, Split::kRows, Split::kGrid, Split::kOne}) {
     if (name == split_name(split)) return split;
   }
   return std::nullopt;

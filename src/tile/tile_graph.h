@@ -38,6 +38,7 @@ enum class Split : uint8_t {
   kAuto,     // as the schedule finds best
   kColumns,  // each worker has a run of column tiles
   kRows,     // each worker has every n-th row tile
+  kGrid,     // each worker has every n-th row tile of a column tile, or several
   kOne,      // one worker has it all
 };
 
@@ -46,6 +47,7 @@ constexpr const char* split_name(Split split) {
     case Split::kAuto: return "auto";
     case Split::kColumns: return "columns";
     case Split::kRows: return "rows";
+    case Split::kGrid: return "grid";
     case Split::kOne: return "one";
   }
   return nullptr;
@@ -95,7 +97,7 @@ struct OpSetting {
 // How wide the column tiles of an operator should be; the tuner's and the cost model's choice, rounded to the operator's unit.
 struct TileOptions {
   ProgramShape shape;
-  uint32_t linear_cols = kDefaultTileCols;
+  uint32_t linear_cols = kDefaultTileCols;      // of products
   uint32_t row_wise_cols = kDefaultTileCols;  // of operators that work element by element
   std::vector<OpSetting> settings;  // of single operators; at most one for each
 };

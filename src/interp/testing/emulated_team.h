@@ -387,4 +387,38 @@ struct EmulatedTapeTeam : EmulatedWarpTeam {
   }
 };
 
+// The same with warps that multiply as a group, and one that does not.
+struct EmulatedGroupTeam : EmulatedTapeTeam {
+  static constexpr uint32_t kWaves = 5, kTapeSlots = kWaves, kGroupThreads = 128;
+
+  static const unsigned char* group_operand(const unsigned char* memory) { return memory; }
+  static void group_begin() {}
+  static void group_commit() {}
+  template <uint32_t kSets>
+  static void group_await() {}
+  static void staged_for_group() {}
+  static void group_multiply_add(const uint32_t (&a)[4], const unsigned char* b, uint32_t slice, float (&c)[128]) {
+    auto& fragments = gpu().team().fragments;
+    const uint32_t me = thread() % kLanes, first = thread() - me;
+    std::copy_n(a, 4, fragments[thread()].begin());
+    settle_wave();
+    const auto half = [](uint32_t word, uint32_t k) {
+      return dev::bits_to<float>(k % 2 == 0 ? word << 16 : word & 0xffff0000u);
+    };
+    for (uint32_t i = 0; i < 128; ++i) {
+      const uint32_t u = i / 2 % 2, column = i / 4 * 8 + me % 4 * 2 + i % 2, in_atom = column % kAtomRows;
+      for (uint32_t k = 0; k < 16; ++k) {
+        const uint32_t unit = slice * 2 + k / 8;
+        uint16_t weight;
+        std::memcpy(&weight,
+                    b + column / kAtomRows * kAtomBytes + in_atom * kAtomRowBytes + (unit ^ in_atom) * kAtomUnitBytes + k % 8 * 2,
+                    sizeof(weight));
+        const uint32_t word = fragments[first + me / 4 * 4 + k % 8 / 2][u + k / 8 * 2];
+        c[i] = std::fma(half(word, k), dev::bits_to<float>(static_cast<uint32_t>(weight) << 16), c[i]);
+      }
+    }
+    settle_wave();
+  }
+};
+
 }  // namespace plow::emulated

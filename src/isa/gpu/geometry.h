@@ -45,4 +45,18 @@ constexpr LaunchShape launch_shape(Isa isa) {
   return {};
 }
 
+// Outputs of a tile of a product of many rows on which several waves work together; 0: they do not. REQUIRES an ISA of a GPU.
+constexpr uint32_t group_columns(Isa isa) {
+  switch (isa) {
+#define PLOW_GPU_ISA(Name, geometry) \
+  case Isa::k##Name:                 \
+    return geometry::kGroupColumns;
+    PLOW_GPU_ISAS(PLOW_GPU_ISA)
+#undef PLOW_GPU_ISA
+    case Isa::kX86_64:
+      break;
+  }
+  return 0;
+}
+
 }  // namespace plow::gpu

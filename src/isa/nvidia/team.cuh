@@ -10,14 +10,15 @@ namespace plow::nvidia {
 
 namespace geometry = PLOW_NVIDIA_ISA;
 
-template <uint32_t kSlots>
+// By its tape and the rows of its group's tiles: sm_90a has both, sm_120 neither.
+template <uint32_t kSlots, uint32_t kRowsOfGroup>
 struct TeamOf {
-  using Type = TapeBlock<geometry::kThreads, kSlots>;
+  using Type = GroupBlock<geometry::kThreads, kSlots>;
 };
 template <>
-struct TeamOf<0> {
+struct TeamOf<0, 0> {
   using Type = Block<geometry::kThreads>;
 };
-using Team = TeamOf<geometry::kTapeSlots>::Type;
+using Team = TeamOf<geometry::kTapeSlots, geometry::kGroupRows>::Type;
 
 }  // namespace plow::nvidia

@@ -149,13 +149,18 @@ PLOW_DEVICE_CALL float gated(GluActivation activation, float gate, float up) {
   return B::mul(activated<B>(activation, gate), up);
 }
 
-// A sum becomes an output; `up`: that of the gated matrix, `square`: the sum of the squares of the norm's row.
+// What a norm multiplies a row by, of the sum of its squares.
 template <class B>
-PLOW_DEVICE void store_output(const BodyContext& ctx, const Product& product, uint32_t row, uint32_t column, float sum,
-                              float up, float square) {
+PLOW_DEVICE float norm_factor(const Product& product, float square) {
+  const float mean = B::div(square, static_cast<float>(product.k.end - product.k.begin));
+  return B::div(1.0f, B::sqrt(B::add(mean, product.eps)));
+}
+
+// A sum becomes an output; `up`: that of the gated matrix, `factor`: norm_factor() of its row, if there is a norm.
+template <class B>
+PLOW_DEVICE void store_scaled(const BodyContext& ctx, const Product& product, uint32_t row, uint32_t column, float sum,
+                              float up, float factor) {
   if (product.gain != nullptr) {
-    const float mean = B::div(square, static_cast<float>(product.k.end - product.k.begin));
-    const float factor = B::div(1.0f, B::sqrt(B::add(mean, product.eps)));
     sum = B::mul(sum, factor);
     up = B::mul(up, factor);
   }
@@ -163,6 +168,13 @@ PLOW_DEVICE void store_output(const BodyContext& ctx, const Product& product, ui
   if (product.bias != nullptr) sum = B::add(sum, tape_value(ctx, *product.bias, column));
   if (product.added != nullptr) sum = B::add(arena_row(ctx, *product.added, row)[column], sum);
   arena_row(ctx, *product.out, row)[column] = sum;
+}
+
+// The same; `square`: the sum of the squares of the norm's row.
+template <class B>
+PLOW_DEVICE void store_output(const BodyContext& ctx, const Product& product, uint32_t row, uint32_t column, float sum,
+                              float up, float square) {
+  store_scaled<B>(ctx, product, row, column, sum, up, product.gain != nullptr ? norm_factor<B>(product, square) : 0.0f);
 }
 
 // Sums of a pass become outputs.

@@ -1,0 +1,299 @@
+// Products of many rows by the unit of a group of four warps (HasGroupUnit of interp/team.h), for bf16. A tile is 64 rows by
+// 256 outputs (of a gated product 128 of either matrix), whose sums the group holds in registers. Its other warps bring
+// the weights, an atom's 64 columns of all outputs a step, into a ring in the team's memory; the group reads its rows of
+// activations itself, a step ahead, and splits them into three sets of bf16 (split_activations.h).
+//
+// The sums of a set are not kept apart: a step of 16 columns adds the products of the last bits, of the middle, of the
+// leading ones. A row's sums depend on nothing but that row, in ascending order of columns, so its bits are the same
+// whatever shares the step.
+#pragma once
+
+#include "ops/linear/split_activations.h"
+#include "ops/linear/team_product.h"
+#include "ops/products.h"
+
+namespace plow::dev {
+
+constexpr uint32_t kTileRows = 64, kTileOutputs = 256;  // m64n256k16
+constexpr uint32_t kStepAtoms = kTileOutputs / kAtomRows;
+constexpr uint32_t kStepSlices = kAtomRowBytes / 32;  // of 16 columns, in an atom
+// What is multiplied, what comes next, and what comes while the group may still read the one before.
+constexpr uint32_t kGroupSteps = 3;
+// Rows of a row tile up to which weights stream past all rows at once, which is for pieces.
+constexpr uint32_t kStreamedRows = 16;
+
+struct alignas(kAtomBytes) GroupMemory {
+  // From a row of sums to the next: rows' equal columns lie in different banks.
+  static constexpr uint32_t kSumsStride = kTileOutputs + 4;
+
+  union {
+    unsigned char steps[kGroupSteps][kStepAtoms * kAtomBytes];
+    float sums[kTileRows * kSumsStride];
+  };
+  float factors[kTileRows];  // norm_factor() of each row
+};
+
+// The same for the team and its tape, which brings no pieces for them.
+PLOW_DEVICE bool is_for_group(const ProgramTable& program, const Packet& packet, const Product& product) {
+  return row_tile_size(program, static_cast<Rows>(packet.row_kind)) > kStreamedRows &&
+         product.matrix->dtype == DType::kBf16 && (product.gain == nullptr || product.gain->dtype == DType::kF32);
+}
+
+// Outputs of a tile.
+PLOW_DEVICE uint32_t tile_width(const Product& product) { return product.up != nullptr ? kTileOutputs / 2 : kTileOutputs; }
+
+// A tile of a packet's product.
+struct GroupTile {
+  const Product* product;
+  AtomShape shape;
+  uint32_t first_row, n_rows;
+  uint32_t column, end;       // outputs of it, of either matrix; before `end`
+  uint32_t first_atom, n_steps;  // of a row of the matrix
+
+  PLOW_DEVICE_MEMBER bool is_gated() const { return product->up != nullptr; }
+  PLOW_DEVICE_MEMBER uint32_t width() const { return tile_width(*product); }
+};
+
+// Which of a packet's tiles.
+struct TileIndex {
+  uint32_t row_tile, column, row;  // column and row: tiles of this file, in the packet's columns and in the row tile
+};
+
+// The columns of tile `column` of those of the packet, which has one range or ranges of one tile of its own; none: end <= begin.
+PLOW_DEVICE Range tile_columns(const Packet& packet, uint32_t cols, uint32_t width, uint32_t column) {
+  const uint32_t of_range = (packet.col_stride == 1 ? packet.col_count : 1) * packet.tile_cols, n = ceil_div(of_range, width);
+  const uint32_t range = column / n, first = (packet.col_first + range * packet.col_stride) * packet.tile_cols;
+  return {first + (column - range * n) * width, min_u32(first + of_range, cols)};
+}
+PLOW_DEVICE uint32_t column_tiles(const Packet& packet, uint32_t width) {
+  if (packet.col_stride == 1) return ceil_div(packet.col_count * packet.tile_cols, width);
+  return packet.col_count * ceil_div(packet.tile_cols, width);
+}
+
+// Each of the functions that are not inlined makes its tile of the index, for the reason that piece_pass.h gives.
+// `product` becomes the packet's, to which the tile points.
+PLOW_DEVICE GroupTile group_tile(const BodyContext& ctx, const Packet& packet, const TileIndex& index, Product& product) {
+  constexpr uint32_t kColumns = kAtomRowBytes / sizeof(Bf16);
+  (void)product_of(packet, ctx.program->tensors, product);
+  const Range rows = packet_rows(ctx, packet, index.row_tile);
+  const Range columns = tile_columns(packet, product.out->cols, tile_width(product), index.column);
+  const uint32_t row = rows.begin + index.row * kTileRows, first_atom = product.k.begin / kColumns;
+  return {&product,
+          atom_shape(product.matrix->rows, product.matrix->cols, sizeof(Bf16)),
+          row,
+          min_u32(kTileRows, rows.end - row),
+          columns.begin,
+          columns.end,
+          first_atom,
+          ceil_div(product.k.end, kColumns) - first_atom};
+}
+
+// The threads that bring: those behind the group.
+template <class B>
+PLOW_DEVICE void bring_step(const BodyContext& ctx, const GroupTile& tile, uint32_t step, GroupMemory& memory) {
+  constexpr uint32_t kUnits = kAtomBytes / kAtomUnitBytes, kThreads = B::kWaves * B::kLanes - B::kGroupThreads;
+  unsigned char* to = memory.steps[step % kGroupSteps];
+  if (step < tile.n_steps) {
+    const uint32_t atom = tile.first_atom + step, chunk = atom / tile.shape.chunk_atoms;
+    const uint64_t in_matrix = tile.shape.chunk_offset(chunk, tile.column / kAtomRows) +
+                               uint64_t{atom - chunk * tile.shape.chunk_atoms} * kAtomBytes;
+    const uint32_t of_one = tile.width() / kAtomRows, there = tile.end <= tile.column ? 0 : min_u32(of_one, ceil_div(tile.end - tile.column, kAtomRows));
+    const unsigned char* matrix = ctx.device->tape + tile.product->matrix->offset + in_matrix;
+    const unsigned char* up = tile.is_gated() ? ctx.device->tape + tile.product->up->offset + in_matrix : matrix;
+    PLOW_UNROLL_BY(4)
+    for (uint32_t i = B::thread() - B::kGroupThreads; i < kStepAtoms * kUnits; i += kThreads) {
+      const uint32_t slot = i / kUnits, of = slot < of_one ? slot : slot - of_one;
+      const unsigned char* from = (slot < of_one ? matrix : up) + of * tile.shape.chunk_bytes() + i % kUnits * kAtomUnitBytes;
+      B::template stage<kAtomUnitBytes>(to + i * kAtomUnitBytes, of < there ? from : matrix, of < there);
+    }
+  }
+  B::commit_stage();
+}
+
+// Two meetings a step: its weights are there; the group has done with the step before.
+template <class B>
+PLOW_DEVICE void bring_tile(const BodyContext& ctx, const GroupTile& tile, GroupMemory& memory) {
+  bring_step<B>(ctx, tile, 0, memory);
+  bring_step<B>(ctx, tile, 1, memory);
+  PLOW_UNROLL_BY(1)
+  for (uint32_t step = 0; step < tile.n_steps; ++step) {
+    B::await_stage(true);
+    B::staged_for_group();
+    B::settle();
+    B::settle();
+    bring_step<B>(ctx, tile, step + 2, memory);
+  }
+  B::await_stage(false);
+}
+
+// A lane's activations of a step, as HasGroupUnit takes them.
+struct GroupRows {
+  const float* row[2];  // g and g + 8; others' where there is none, whose sums count for nothing
+  float x[kStepSlices][8];
+  float square[2];
+};
+
+struct alignas(8) TwoFloats {
+  float value[2];
+};
+
+// Columns `column`, which is even, and the next of a row; 0 outside of the product's. Without a branch: between products
+// that are under way the group's threads must not part.
+PLOW_DEVICE void load_pair(const float* row, uint32_t column, Range k, float& first, float& second) {
+  const TwoFloats two = *reinterpret_cast<const TwoFloats*>(row + (column < k.end ? column : k.begin / 2 * 2));
+  first = column >= k.begin && column < k.end ? two.value[0] : 0.0f;
+  second = column + 1 >= k.begin && column + 1 < k.end ? two.value[1] : 0.0f;
+}
+template <class B>
+PLOW_DEVICE void load_slice(const GroupTile& tile, uint32_t step, uint32_t slice, GroupRows& rows) {
+  const uint32_t column = ((tile.first_atom + step) * kStepSlices + slice) * 16 + lane<B>() % 4 * 2;
+  PLOW_UNROLL
+  for (uint32_t half = 0; half < 2; ++half) {
+    PLOW_UNROLL
+    for (uint32_t u = 0; u < 2; ++u)
+      load_pair(rows.row[u], column + 8 * half, tile.product->k, rows.x[slice][4 * half + 2 * u],
+                rows.x[slice][4 * half + 2 * u + 1]);
+  }
+}
+
+// The norm's part in a slice: squares, and gains.
+template <class B>
+PLOW_DEVICE void apply_gain(const GroupTile& tile, const float* gain, uint32_t step, uint32_t slice, GroupRows& rows) {
+  const Range k = tile.product->k;
+  const uint32_t column = ((tile.first_atom + step) * kStepSlices + slice) * 16 + lane<B>() % 4 * 2;
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 8; ++i) {
+    const uint32_t u = i / 2 % 2, c = column + 8 * (i / 4) + i % 2;
+    float& x = rows.x[slice][i];
+    rows.square[u] = B::fma(x, x, rows.square[u]);
+    x = B::mul(x, B::add(gain[min_u32(c, k.end - 1)], tile.product->offset));
+  }
+}
+
+// All steps of a tile.
+template <class B, bool kHasGain>
+PLOW_DEVICE void multiply_steps(const BodyContext& ctx, const GroupTile& tile, GroupMemory& memory, float (&sums)[128],
+                               GroupRows& rows) {
+  const float* gain = nullptr;
+  if constexpr (kHasGain) gain = tape_data<float>(ctx, *tile.product->gain);
+  PLOW_UNROLL
+  for (uint32_t u = 0; u < 2; ++u) {
+    const uint32_t row = wave<B>() * 16 + lane<B>() / 4 + 8 * u;
+    rows.row[u] = arena_row(ctx, *tile.product->x, tile.first_row + min_u32(row, tile.n_rows - 1));
+    rows.square[u] = 0;
+  }
+  PLOW_UNROLL
+  for (uint32_t slice = 0; slice < kStepSlices; ++slice) load_slice<B>(tile, 0, slice, rows);
+  PLOW_UNROLL
+  for (float& sum : sums) sum = 0;
+  SplitActivations sets[2];
+  PLOW_UNROLL_BY(1)
+  for (uint32_t step = 0; step < tile.n_steps; ++step) {
+    B::settle();
+    const auto weights = B::group_operand(memory.steps[step % kGroupSteps]);
+    PLOW_UNROLL
+    for (uint32_t slice = 0; slice < kStepSlices; ++slice) {
+      B::template group_await<1>();
+      if (slice == 1) B::settle();
+      if constexpr (kHasGain) apply_gain<B>(tile, gain, step, slice, rows);
+      sets[slice % 2] = split(rows.x[slice]);
+      load_slice<B>(tile, step + 1, slice, rows);
+      B::group_begin();
+      PLOW_UNROLL
+      for (uint32_t set = kSplit; set-- > 0;) B::group_multiply_add(sets[slice % 2].words[set], weights, slice, sums);
+      B::group_commit();
+    }
+  }
+  B::template group_await<0>();
+}
+
+// The group's sums and rows' factors to the memory.
+template <class B, bool kHasGain>
+PLOW_DEVICE void leave_sums(const GroupTile& tile, const float (&sums)[128], const GroupRows& rows, GroupMemory& memory) {
+  const uint32_t row = wave<B>() * 16 + lane<B>() / 4;
+  PLOW_UNROLL
+  for (uint32_t u = 0; u < 2; ++u) {
+    PLOW_UNROLL
+    for (uint32_t j = 0; j < kTileOutputs / 8; ++j) {
+      TwoFloats two{{sums[4 * j + 2 * u], sums[4 * j + 2 * u + 1]}};
+      *reinterpret_cast<TwoFloats*>(memory.sums + (row + 8 * u) * GroupMemory::kSumsStride + 8 * j + lane<B>() % 4 * 2) = two;
+    }
+    if (!kHasGain) continue;
+    float square = B::add(rows.square[u], B::lane_xor(rows.square[u], 1));
+    square = B::add(square, B::lane_xor(square, 2));
+    if (lane<B>() % 4 == 0) memory.factors[row + 8 * u] = norm_factor<B>(*tile.product, square);
+  }
+}
+
+// The team: sums become outputs.
+template <class B>
+PLOW_DEVICE void finish_tile(const BodyContext& ctx, const GroupTile& tile, const GroupMemory& memory) {
+  const uint32_t width = tile.width();
+  PLOW_UNROLL_BY(1)
+  for (uint32_t i = B::thread(); i < tile.n_rows * width; i += B::n_threads()) {
+    const uint32_t row = i / width, output = i - row * width;
+    if (tile.column + output >= tile.end) continue;
+    const float* sums = memory.sums + row * GroupMemory::kSumsStride + output;
+    store_scaled<B>(ctx, *tile.product, tile.first_row + row, tile.column + output, sums[0],
+                    tile.is_gated() ? sums[width] : 0.0f, memory.factors[row]);
+  }
+}
+
+PLOW_DEVICE GroupMemory& group_memory(const BodyContext& ctx) {
+  const uintptr_t place = reinterpret_cast<uintptr_t>(ctx.shared);
+  return *reinterpret_cast<GroupMemory*>(ctx.shared + (kAtomBytes - place % kAtomBytes) % kAtomBytes);
+}
+
+// The group's part of a tile.
+PLOW_KEEPS_FEW_REGISTERS
+template <class B, bool kHasGain>
+PLOW_DEVICE_CALL void multiply_tile(const BodyContext& ctx, const Packet& packet, TileIndex index) {
+  Product product{};
+  const GroupTile tile = group_tile(ctx, packet, index, product);
+  GroupMemory& memory = group_memory(ctx);
+  float sums[128];
+  GroupRows rows;
+  multiply_steps<B, kHasGain>(ctx, tile, memory, sums, rows);
+  B::settle();  // no step is read any more
+  leave_sums<B, kHasGain>(tile, sums, rows, memory);
+}
+
+// The other warps' part, and then all threads'.
+PLOW_KEEPS_FEW_REGISTERS
+template <class B>
+PLOW_DEVICE_CALL void bring_weights(const BodyContext& ctx, const Packet& packet, TileIndex index) {
+  Product product{};
+  bring_tile<B>(ctx, group_tile(ctx, packet, index, product), group_memory(ctx));
+  B::settle();
+}
+PLOW_KEEPS_FEW_REGISTERS
+template <class B>
+PLOW_DEVICE_CALL void store_tile(const BodyContext& ctx, const Packet& packet, TileIndex index) {
+  Product product{};
+  finish_tile<B>(ctx, group_tile(ctx, packet, index, product), group_memory(ctx));
+}
+
+template <class B>
+PLOW_DEVICE void make_tile(const BodyContext& ctx, const Packet& packet, bool has_gain, TileIndex index) {
+  if (B::thread() >= B::kGroupThreads) {
+    bring_weights<B>(ctx, packet, index);
+  } else if (has_gain) {
+    multiply_tile<B, true>(ctx, packet, index);
+  } else {
+    multiply_tile<B, false>(ctx, packet, index);
+  }
+  B::settle();
+  store_tile<B>(ctx, packet, index);
+  B::settle();
+}
+
+template <class B>
+PLOW_DEVICE void group_team_body(const BodyContext& ctx, const Packet& packet, const Product& product, uint32_t row_tile) {
+  const Range rows = packet_rows(ctx, packet, row_tile);
+  const uint32_t n_rows = ceil_div(rows.end - rows.begin, kTileRows), n = column_tiles(packet, tile_width(product)) * n_rows;
+  const bool has_gain = product.gain != nullptr;
+  PLOW_UNROLL_BY(1)
+  for (uint32_t i = 0; i < n; ++i) make_tile<B>(ctx, packet, has_gain, {row_tile, i / n_rows, i % n_rows});
+}
+
+}  // namespace plow::dev
