@@ -85,7 +85,7 @@ concept HasGroupUnit = HasWarpUnit<B> && requires(const unsigned char* memory, c
                                                   float (&c)[128]) {
   B::kGroupThreads;  // the team's first so many
   B::group_begin();  // the group's threads have written registers that it multiplies or adds to
-  B::group_multiply_add(a, B::group_operand(memory), slice, c);
+  B::group_multiply_add(a, B::group_operand(memory), slice, true, c);  // false: C is set, not added to
   B::group_commit();            // what was begun since the last is one set of products
   B::template group_await<1>();  // all sets but the last
   B::staged_for_group();  // what this thread staged and awaited will be read by the unit, after the team settles

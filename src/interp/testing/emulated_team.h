@@ -397,7 +397,7 @@ struct EmulatedGroupTeam : EmulatedTapeTeam {
   template <uint32_t kSets>
   static void group_await() {}
   static void staged_for_group() {}
-  static void group_multiply_add(const uint32_t (&a)[4], const unsigned char* b, uint32_t slice, float (&c)[128]) {
+  static void group_multiply_add(const uint32_t (&a)[4], const unsigned char* b, uint32_t slice, bool add, float (&c)[128]) {
     auto& fragments = gpu().team().fragments;
     const uint32_t me = thread() % kLanes, first = thread() - me;
     std::copy_n(a, 4, fragments[thread()].begin());
@@ -407,6 +407,7 @@ struct EmulatedGroupTeam : EmulatedTapeTeam {
     };
     for (uint32_t i = 0; i < 128; ++i) {
       const uint32_t u = i / 2 % 2, column = i / 4 * 8 + me % 4 * 2 + i % 2, in_atom = column % kAtomRows;
+      if (!add) c[i] = 0;
       for (uint32_t k = 0; k < 16; ++k) {
         const uint32_t unit = slice * 2 + k / 8;
         uint16_t weight;

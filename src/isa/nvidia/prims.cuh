@@ -250,7 +250,7 @@ struct GroupBlock : TapeBlock<kThreadsOfTeam, kSlots> {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kSets) : "memory");
   }
   static __device__ void staged_for_group() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-  static __device__ void group_multiply_add(const uint32_t (&a)[4], uint64_t operand, uint32_t slice, float (&c)[128]) {
+  static __device__ void group_multiply_add(const uint32_t (&a)[4], uint64_t operand, uint32_t slice, bool add, float (&c)[128]) {
     asm volatile(
         "{\n.reg .pred add;\nsetp.ne.u32 add, %133, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
@@ -279,7 +279,7 @@ struct GroupBlock : TapeBlock<kThreadsOfTeam, kSlots> {
           "+f"(c[104]), "+f"(c[105]), "+f"(c[106]), "+f"(c[107]), "+f"(c[108]), "+f"(c[109]), "+f"(c[110]), "+f"(c[111]),
           "+f"(c[112]), "+f"(c[113]), "+f"(c[114]), "+f"(c[115]), "+f"(c[116]), "+f"(c[117]), "+f"(c[118]), "+f"(c[119]),
           "+f"(c[120]), "+f"(c[121]), "+f"(c[122]), "+f"(c[123]), "+f"(c[124]), "+f"(c[125]), "+f"(c[126]), "+f"(c[127])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(operand + slice * kSliceUnits), "r"(1));
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(operand + slice * kSliceUnits), "r"(add ? 1 : 0));
   }
 };
 

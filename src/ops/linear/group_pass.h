@@ -1,7 +1,7 @@
 // Products of many rows by the unit of a group of four warps (HasGroupUnit of interp/team.h), for bf16. A tile is 64 rows by
 // 256 outputs (of a gated product 128 of either matrix), whose sums the group holds in registers. Its other warps bring
 // the weights, an atom's 64 columns of all outputs a step, into a ring in the team's memory; the group reads its rows of
-// activations itself, a step ahead, and splits them into three sets of bf16 (split_activations.h).
+// activations itself, two slices ahead, and splits them into three sets of bf16 (split_activations.h).
 //
 // The sums of a set are not kept apart: a step of 16 columns adds the products of the last bits, of the middle, of the
 // leading ones. A row's sums depend on nothing but that row, in ascending order of columns, so its bits are the same
@@ -16,6 +16,7 @@ namespace plow::dev {
 
 constexpr uint32_t kTileRows = 64, kTileOutputs = 256;  // m64n256k16
 constexpr uint32_t kStepAtoms = kTileOutputs / kAtomRows;
+constexpr uint32_t kStepColumns = kAtomRowBytes / sizeof(Bf16);
 constexpr uint32_t kStepSlices = kAtomRowBytes / 32;  // of 16 columns, in an atom
 // What is multiplied, what comes next, and what comes while the group may still read the one before.
 constexpr uint32_t kGroupSteps = 3;
@@ -30,7 +31,8 @@ struct alignas(kAtomBytes) GroupMemory {
     unsigned char steps[kGroupSteps][kStepAtoms * kAtomBytes];
     float sums[kTileRows * kSumsStride];
   };
-  float factors[kTileRows];  // norm_factor() of each row
+  float gains[kGroupSteps][kStepColumns];
+  float factors[kTileRows];  // of each row: the sum of its squares, then norm_factor()
 };
 
 // The same for the team and its tape, which brings no pieces for them.
@@ -73,11 +75,10 @@ PLOW_DEVICE uint32_t column_tiles(const Packet& packet, uint32_t width) {
 // Each of the functions that are not inlined makes its tile of the index, for the reason that piece_pass.h gives.
 // `product` becomes the packet's, to which the tile points.
 PLOW_DEVICE GroupTile group_tile(const BodyContext& ctx, const Packet& packet, const TileIndex& index, Product& product) {
-  constexpr uint32_t kColumns = kAtomRowBytes / sizeof(Bf16);
   (void)product_of(packet, ctx.program->tensors, product);
   const Range rows = packet_rows(ctx, packet, index.row_tile);
   const Range columns = tile_columns(packet, product.out->cols, tile_width(product), index.column);
-  const uint32_t row = rows.begin + index.row * kTileRows, first_atom = product.k.begin / kColumns;
+  const uint32_t row = rows.begin + index.row * kTileRows, first_atom = product.k.begin / kStepColumns;
   return {&product,
           atom_shape(product.matrix->rows, product.matrix->cols, sizeof(Bf16)),
           row,
@@ -85,7 +86,7 @@ PLOW_DEVICE GroupTile group_tile(const BodyContext& ctx, const Packet& packet, c
           columns.begin,
           columns.end,
           first_atom,
-          ceil_div(product.k.end, kColumns) - first_atom};
+          ceil_div(product.k.end, kStepColumns) - first_atom};
 }
 
 // The threads that bring: those behind the group.
@@ -105,6 +106,13 @@ PLOW_DEVICE void bring_step(const BodyContext& ctx, const GroupTile& tile, uint3
       const uint32_t slot = i / kUnits, of = slot < of_one ? slot : slot - of_one;
       const unsigned char* from = (slot < of_one ? matrix : up) + of * tile.shape.chunk_bytes() + i % kUnits * kAtomUnitBytes;
       B::template stage<kAtomUnitBytes>(to + i * kAtomUnitBytes, of < there ? from : matrix, of < there);
+    }
+    const uint32_t t = B::thread() - B::kGroupThreads, first = atom * kStepColumns + 4 * t;
+    if (tile.product->gain != nullptr && t < kStepColumns / 4) {
+      const float* gain = tape_data<float>(ctx, *tile.product->gain);
+      PLOW_UNROLL
+      for (uint32_t i = 0; i < 4; ++i)
+        B::template stage<4>(memory.gains[step % kGroupSteps] + 4 * t + i, gain + min_u32(first + i, tile.product->k.end - 1), true);
     }
   }
   B::commit_stage();
@@ -126,10 +134,11 @@ PLOW_DEVICE void bring_tile(const BodyContext& ctx, const GroupTile& tile, Group
   B::await_stage(false);
 }
 
-// A lane's activations of a step, as HasGroupUnit takes them.
+// A lane's activations of two slices, the one that is split and the next, as HasGroupUnit takes them.
+constexpr uint32_t kSlicesOnWay = 2;
 struct GroupRows {
   const float* row[2];  // g and g + 8; others' where there is none, whose sums count for nothing
-  float x[kStepSlices][8];
+  float x[kSlicesOnWay][8];
   float square[2];
 };
 
@@ -145,28 +154,29 @@ PLOW_DEVICE void load_pair(const float* row, uint32_t column, Range k, float& fi
   second = column + 1 >= k.begin && column + 1 < k.end ? two.value[1] : 0.0f;
 }
 template <class B>
-PLOW_DEVICE void load_slice(const GroupTile& tile, uint32_t step, uint32_t slice, GroupRows& rows) {
+PLOW_DEVICE void load_slice(const GroupTile& tile, uint32_t step, uint32_t slice, float (&x)[8], const GroupRows& rows) {
   const uint32_t column = ((tile.first_atom + step) * kStepSlices + slice) * 16 + lane<B>() % 4 * 2;
   PLOW_UNROLL
   for (uint32_t half = 0; half < 2; ++half) {
     PLOW_UNROLL
     for (uint32_t u = 0; u < 2; ++u)
-      load_pair(rows.row[u], column + 8 * half, tile.product->k, rows.x[slice][4 * half + 2 * u],
-                rows.x[slice][4 * half + 2 * u + 1]);
+      load_pair(rows.row[u], column + 8 * half, tile.product->k, x[4 * half + 2 * u], x[4 * half + 2 * u + 1]);
   }
 }
 
 // The norm's part in a slice: squares, and gains.
 template <class B>
-PLOW_DEVICE void apply_gain(const GroupTile& tile, const float* gain, uint32_t step, uint32_t slice, GroupRows& rows) {
-  const Range k = tile.product->k;
-  const uint32_t column = ((tile.first_atom + step) * kStepSlices + slice) * 16 + lane<B>() % 4 * 2;
+PLOW_DEVICE void apply_gain(const float* gains, float offset, uint32_t slice, GroupRows& rows) {
+  const float* own = gains + slice * 16 + lane<B>() % 4 * 2;
   PLOW_UNROLL
-  for (uint32_t i = 0; i < 8; ++i) {
-    const uint32_t u = i / 2 % 2, c = column + 8 * (i / 4) + i % 2;
-    float& x = rows.x[slice][i];
-    rows.square[u] = B::fma(x, x, rows.square[u]);
-    x = B::mul(x, B::add(gain[min_u32(c, k.end - 1)], tile.product->offset));
+  for (uint32_t half = 0; half < 2; ++half) {
+    const TwoFloats gain = *reinterpret_cast<const TwoFloats*>(own + 8 * half);
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < 4; ++i) {
+      float& x = rows.x[slice % kSlicesOnWay][4 * half + i];
+      rows.square[i / 2] = B::fma(x, x, rows.square[i / 2]);
+      x = B::mul(x, B::add(gain.value[i % 2], offset));
+    }
   }
 }
 
@@ -174,8 +184,6 @@ PLOW_DEVICE void apply_gain(const GroupTile& tile, const float* gain, uint32_t s
 template <class B, bool kHasGain>
 PLOW_DEVICE void multiply_steps(const BodyContext& ctx, const GroupTile& tile, GroupMemory& memory, float (&sums)[128],
                                GroupRows& rows) {
-  const float* gain = nullptr;
-  if constexpr (kHasGain) gain = tape_data<float>(ctx, *tile.product->gain);
   PLOW_UNROLL
   for (uint32_t u = 0; u < 2; ++u) {
     const uint32_t row = wave<B>() * 16 + lane<B>() / 4 + 8 * u;
@@ -183,9 +191,7 @@ PLOW_DEVICE void multiply_steps(const BodyContext& ctx, const GroupTile& tile, G
     rows.square[u] = 0;
   }
   PLOW_UNROLL
-  for (uint32_t slice = 0; slice < kStepSlices; ++slice) load_slice<B>(tile, 0, slice, rows);
-  PLOW_UNROLL
-  for (float& sum : sums) sum = 0;
+  for (uint32_t slice = 0; slice < kSlicesOnWay; ++slice) load_slice<B>(tile, 0, slice, rows.x[slice], rows);
   SplitActivations sets[2];
   PLOW_UNROLL_BY(1)
   for (uint32_t step = 0; step < tile.n_steps; ++step) {
@@ -195,21 +201,24 @@ PLOW_DEVICE void multiply_steps(const BodyContext& ctx, const GroupTile& tile, G
     for (uint32_t slice = 0; slice < kStepSlices; ++slice) {
       B::template group_await<1>();
       if (slice == 1) B::settle();
-      if constexpr (kHasGain) apply_gain<B>(tile, gain, step, slice, rows);
-      sets[slice % 2] = split(rows.x[slice]);
-      load_slice<B>(tile, step + 1, slice, rows);
+      if constexpr (kHasGain) apply_gain<B>(memory.gains[step % kGroupSteps], tile.product->offset, slice, rows);
+      float (&x)[8] = rows.x[slice % kSlicesOnWay];
+      sets[slice % 2] = split(x);
+      load_slice<B>(tile, step, slice + kSlicesOnWay, x, rows);
       B::group_begin();
       PLOW_UNROLL
-      for (uint32_t set = kSplit; set-- > 0;) B::group_multiply_add(sets[slice % 2].words[set], weights, slice, sums);
+      for (uint32_t set = kSplit; set-- > 0;)
+        B::group_multiply_add(sets[slice % 2].words[set], weights, slice, step > 0 || slice > 0 || set + 1 < kSplit, sums);
       B::group_commit();
     }
   }
   B::template group_await<0>();
 }
 
-// The group's sums and rows' factors to the memory.
+// The group's sums, and those of rows' squares, to the memory. (A root's slow path is a call, beside which ptxas would not
+// let products be under way.)
 template <class B, bool kHasGain>
-PLOW_DEVICE void leave_sums(const GroupTile& tile, const float (&sums)[128], const GroupRows& rows, GroupMemory& memory) {
+PLOW_DEVICE void leave_sums(const float (&sums)[128], const GroupRows& rows, GroupMemory& memory) {
   const uint32_t row = wave<B>() * 16 + lane<B>() / 4;
   PLOW_UNROLL
   for (uint32_t u = 0; u < 2; ++u) {
@@ -221,21 +230,64 @@ PLOW_DEVICE void leave_sums(const GroupTile& tile, const float (&sums)[128], con
     if (!kHasGain) continue;
     float square = B::add(rows.square[u], B::lane_xor(rows.square[u], 1));
     square = B::add(square, B::lane_xor(square, 2));
-    if (lane<B>() % 4 == 0) memory.factors[row + 8 * u] = norm_factor<B>(*tile.product, square);
+    if (lane<B>() % 4 == 0) memory.factors[row + 8 * u] = square;
   }
 }
 
-// The team: sums become outputs.
+// Four outputs of a row, and what is added to them.
+struct GroupOutputs {
+  uint32_t row, output;  // of the tile
+  bool exist;
+  FourFloats added;
+};
+
 template <class B>
-PLOW_DEVICE void finish_tile(const BodyContext& ctx, const GroupTile& tile, const GroupMemory& memory) {
-  const uint32_t width = tile.width();
+PLOW_DEVICE void load_outputs(const BodyContext& ctx, const GroupTile& tile, uint32_t i, GroupOutputs& four) {
+  const uint32_t of_row = tile.is_gated() ? kTileOutputs / 8 : kTileOutputs / 4;
+  four.row = tile.is_gated() ? i / (kTileOutputs / 8) : i / (kTileOutputs / 4);
+  four.output = (i - four.row * of_row) * 4;
+  const uint32_t column = tile.column + four.output;
+  four.exist = four.row < tile.n_rows && column < tile.end;
+  if (!four.exist || tile.product->added == nullptr) return;
+  four.added = *reinterpret_cast<const FourFloats*>(arena_row(ctx, *tile.product->added, tile.first_row + four.row) + column);
+}
+
+template <class B>
+PLOW_DEVICE void store_outputs(const BodyContext& ctx, const GroupTile& tile, const GroupMemory& memory, const GroupOutputs& four) {
+  const Product& product = *tile.product;
+  const uint32_t column = tile.column + four.output;
+  const float* at = memory.sums + four.row * GroupMemory::kSumsStride + four.output;
+  FourFloats out = *reinterpret_cast<const FourFloats*>(at), up{};
+  if (tile.is_gated()) up = *reinterpret_cast<const FourFloats*>(at + tile.width());
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 4; ++i)
+    out.value[i] = output_of<B>(ctx, product, column + i, out.value[i], up.value[i], memory.factors[four.row], four.added.value[i]);
+  float* to = arena_row(ctx, *product.out, tile.first_row + four.row) + column;
+  if (column + 4 <= tile.end) {
+    *reinterpret_cast<FourFloats*>(to) = out;
+  } else {
+    for (uint32_t i = 0; column + i < tile.end; ++i) to[i] = out.value[i];
+  }
+}
+
+// The team: sums become outputs. What is added to some is asked for at once.
+template <class B>
+PLOW_DEVICE void finish_tile(const BodyContext& ctx, const GroupTile& tile, GroupMemory& memory) {
+  constexpr uint32_t kAtOnce = 4;
+  if (tile.product->gain != nullptr) {
+    if (B::thread() < kTileRows) memory.factors[B::thread()] = norm_factor<B>(*tile.product, memory.factors[B::thread()]);
+    B::settle();
+  }
+  const uint32_t n = tile.n_rows * tile.width() / 4;
   PLOW_UNROLL_BY(1)
-  for (uint32_t i = B::thread(); i < tile.n_rows * width; i += B::n_threads()) {
-    const uint32_t row = i / width, output = i - row * width;
-    if (tile.column + output >= tile.end) continue;
-    const float* sums = memory.sums + row * GroupMemory::kSumsStride + output;
-    store_scaled<B>(ctx, *tile.product, tile.first_row + row, tile.column + output, sums[0],
-                    tile.is_gated() ? sums[width] : 0.0f, memory.factors[row]);
+  for (uint32_t base = B::thread(); base < n; base += kAtOnce * B::n_threads()) {
+    GroupOutputs four[kAtOnce];
+    PLOW_UNROLL
+    for (uint32_t u = 0; u < kAtOnce; ++u) load_outputs<B>(ctx, tile, base + u * B::n_threads(), four[u]);
+    PLOW_UNROLL
+    for (uint32_t u = 0; u < kAtOnce; ++u) {
+      if (four[u].exist) store_outputs<B>(ctx, tile, memory, four[u]);
+    }
   }
 }
 
@@ -255,7 +307,7 @@ PLOW_DEVICE_CALL void multiply_tile(const BodyContext& ctx, const Packet& packet
   GroupRows rows;
   multiply_steps<B, kHasGain>(ctx, tile, memory, sums, rows);
   B::settle();  // no step is read any more
-  leave_sums<B, kHasGain>(tile, sums, rows, memory);
+  leave_sums<B, kHasGain>(sums, rows, memory);
 }
 
 // The other warps' part, and then all threads'.

@@ -156,25 +156,28 @@ PLOW_DEVICE float norm_factor(const Product& product, float square) {
   return B::div(1.0f, B::sqrt(B::add(mean, product.eps)));
 }
 
-// A sum becomes an output; `up`: that of the gated matrix, `factor`: norm_factor() of its row, if there is a norm.
+// The output of a sum; `up`: the sum of the gated matrix, `factor`: norm_factor() of its row, if there is a norm, `added`:
+// what the product adds to it, if anything.
 template <class B>
-PLOW_DEVICE void store_scaled(const BodyContext& ctx, const Product& product, uint32_t row, uint32_t column, float sum,
-                              float up, float factor) {
+PLOW_DEVICE float output_of(const BodyContext& ctx, const Product& product, uint32_t column, float sum, float up, float factor,
+                            float added) {
   if (product.gain != nullptr) {
     sum = B::mul(sum, factor);
     up = B::mul(up, factor);
   }
   if (product.up != nullptr) sum = gated<B>(product.activation, sum, up);
   if (product.bias != nullptr) sum = B::add(sum, tape_value(ctx, *product.bias, column));
-  if (product.added != nullptr) sum = B::add(arena_row(ctx, *product.added, row)[column], sum);
-  arena_row(ctx, *product.out, row)[column] = sum;
+  if (product.added != nullptr) sum = B::add(added, sum);
+  return sum;
 }
 
-// The same; `square`: the sum of the squares of the norm's row.
+// A sum becomes an output; `square`: the sum of the squares of the norm's row.
 template <class B>
 PLOW_DEVICE void store_output(const BodyContext& ctx, const Product& product, uint32_t row, uint32_t column, float sum,
                               float up, float square) {
-  store_scaled<B>(ctx, product, row, column, sum, up, product.gain != nullptr ? norm_factor<B>(product, square) : 0.0f);
+  const float factor = product.gain != nullptr ? norm_factor<B>(product, square) : 0.0f;
+  const float added = product.added != nullptr ? arena_row(ctx, *product.added, row)[column] : 0.0f;
+  arena_row(ctx, *product.out, row)[column] = output_of<B>(ctx, product, column, sum, up, factor, added);
 }
 
 // Sums of a pass become outputs.
