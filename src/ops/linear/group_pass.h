@@ -1,7 +1,7 @@
 // Products of many rows by the unit of a group of four warps (HasGroupUnit of interp/team.h), for bf16. A tile is 64 rows by
 // 256 outputs (of a gated product 128 of either matrix), whose sums the group holds in registers. Its other warps bring
 // the weights, an atom's 64 columns of all outputs a step, into a ring in the team's memory; the group reads its rows of
-// activations itself, two slices ahead, and splits them into three sets of bf16 (split_activations.h).
+// activations itself, slices ahead, and splits them into three sets of bf16 (split_activations.h).
 //
 // The sums of a set are not kept apart: a step of 16 columns adds the products of the last bits, of the middle, of the
 // leading ones. A row's sums depend on nothing but that row, in ascending order of columns, so its bits are the same
@@ -134,11 +134,15 @@ PLOW_DEVICE void bring_tile(const BodyContext& ctx, const GroupTile& tile, Group
   B::await_stage(false);
 }
 
-// A lane's activations of two slices, the one that is split and the next, as HasGroupUnit takes them.
-constexpr uint32_t kSlicesOnWay = 2;
+// Slices of which a lane has the activations: the one that is split and those on their way. Beside gains there are registers for two.
+template <bool kHasGain>
+constexpr uint32_t kSlicesOnWay = kHasGain ? 2 : kStepSlices;
+
+// A lane's activations, as HasGroupUnit takes them.
+template <bool kHasGain>
 struct GroupRows {
   const float* row[2];  // g and g + 8; others' where there is none, whose sums count for nothing
-  float x[kSlicesOnWay][8];
+  float x[kSlicesOnWay<kHasGain>][8];
   float square[2];
 };
 
@@ -154,27 +158,27 @@ PLOW_DEVICE void load_pair(const float* row, uint32_t column, Range k, float& fi
   second = column + 1 >= k.begin && column + 1 < k.end ? two.value[1] : 0.0f;
 }
 template <class B>
-PLOW_DEVICE void load_slice(const GroupTile& tile, uint32_t step, uint32_t slice, float (&x)[8], const GroupRows& rows) {
+PLOW_DEVICE void load_slice(const GroupTile& tile, uint32_t step, uint32_t slice, const float* const (&row)[2], float (&x)[8]) {
   const uint32_t column = ((tile.first_atom + step) * kStepSlices + slice) * 16 + lane<B>() % 4 * 2;
   PLOW_UNROLL
   for (uint32_t half = 0; half < 2; ++half) {
     PLOW_UNROLL
     for (uint32_t u = 0; u < 2; ++u)
-      load_pair(rows.row[u], column + 8 * half, tile.product->k, x[4 * half + 2 * u], x[4 * half + 2 * u + 1]);
+      load_pair(row[u], column + 8 * half, tile.product->k, x[4 * half + 2 * u], x[4 * half + 2 * u + 1]);
   }
 }
 
 // The norm's part in a slice: squares, and gains.
 template <class B>
-PLOW_DEVICE void apply_gain(const float* gains, float offset, uint32_t slice, GroupRows& rows) {
+PLOW_DEVICE void apply_gain(const float* gains, float offset, uint32_t slice, float (&slice_x)[8], float (&square)[2]) {
   const float* own = gains + slice * 16 + lane<B>() % 4 * 2;
   PLOW_UNROLL
   for (uint32_t half = 0; half < 2; ++half) {
     const TwoFloats gain = *reinterpret_cast<const TwoFloats*>(own + 8 * half);
     PLOW_UNROLL
     for (uint32_t i = 0; i < 4; ++i) {
-      float& x = rows.x[slice % kSlicesOnWay][4 * half + i];
-      rows.square[i / 2] = B::fma(x, x, rows.square[i / 2]);
+      float& x = slice_x[4 * half + i];
+      square[i / 2] = B::fma(x, x, square[i / 2]);
       x = B::mul(x, B::add(gain.value[i % 2], offset));
     }
   }
@@ -183,7 +187,8 @@ PLOW_DEVICE void apply_gain(const float* gains, float offset, uint32_t slice, Gr
 // All steps of a tile.
 template <class B, bool kHasGain>
 PLOW_DEVICE void multiply_steps(const BodyContext& ctx, const GroupTile& tile, GroupMemory& memory, float (&sums)[128],
-                               GroupRows& rows) {
+                               GroupRows<kHasGain>& rows) {
+  constexpr uint32_t kOnWay = kSlicesOnWay<kHasGain>;
   PLOW_UNROLL
   for (uint32_t u = 0; u < 2; ++u) {
     const uint32_t row = wave<B>() * 16 + lane<B>() / 4 + 8 * u;
@@ -191,7 +196,7 @@ PLOW_DEVICE void multiply_steps(const BodyContext& ctx, const GroupTile& tile, G
     rows.square[u] = 0;
   }
   PLOW_UNROLL
-  for (uint32_t slice = 0; slice < kSlicesOnWay; ++slice) load_slice<B>(tile, 0, slice, rows.x[slice], rows);
+  for (uint32_t slice = 0; slice < kOnWay; ++slice) load_slice<B>(tile, 0, slice, rows.row, rows.x[slice]);
   SplitActivations sets[2];
   PLOW_UNROLL_BY(1)
   for (uint32_t step = 0; step < tile.n_steps; ++step) {
@@ -201,10 +206,10 @@ PLOW_DEVICE void multiply_steps(const BodyContext& ctx, const GroupTile& tile, G
     for (uint32_t slice = 0; slice < kStepSlices; ++slice) {
       B::template group_await<1>();
       if (slice == 1) B::settle();
-      if constexpr (kHasGain) apply_gain<B>(memory.gains[step % kGroupSteps], tile.product->offset, slice, rows);
-      float (&x)[8] = rows.x[slice % kSlicesOnWay];
+      float (&x)[8] = rows.x[slice % kOnWay];
+      if constexpr (kHasGain) apply_gain<B>(memory.gains[step % kGroupSteps], tile.product->offset, slice, x, rows.square);
       sets[slice % 2] = split(x);
-      load_slice<B>(tile, step, slice + kSlicesOnWay, x, rows);
+      load_slice<B>(tile, step, slice + kOnWay, rows.row, x);
       B::group_begin();
       PLOW_UNROLL
       for (uint32_t set = kSplit; set-- > 0;)
@@ -218,7 +223,7 @@ PLOW_DEVICE void multiply_steps(const BodyContext& ctx, const GroupTile& tile, G
 // The group's sums, and those of rows' squares, to the memory. (A root's slow path is a call, beside which ptxas would not
 // let products be under way.)
 template <class B, bool kHasGain>
-PLOW_DEVICE void leave_sums(const float (&sums)[128], const GroupRows& rows, GroupMemory& memory) {
+PLOW_DEVICE void leave_sums(const float (&sums)[128], const GroupRows<kHasGain>& rows, GroupMemory& memory) {
   const uint32_t row = wave<B>() * 16 + lane<B>() / 4;
   PLOW_UNROLL
   for (uint32_t u = 0; u < 2; ++u) {
@@ -304,7 +309,7 @@ PLOW_DEVICE_CALL void multiply_tile(const BodyContext& ctx, const Packet& packet
   const GroupTile tile = group_tile(ctx, packet, index, product);
   GroupMemory& memory = group_memory(ctx);
   float sums[128];
-  GroupRows rows;
+  GroupRows<kHasGain> rows;
   multiply_steps<B, kHasGain>(ctx, tile, memory, sums, rows);
   B::settle();  // no step is read any more
   leave_sums<B, kHasGain>(sums, rows, memory);
