@@ -85,6 +85,8 @@ void add_compile_options(CLI::App& app, Arguments& a) {
   app.add_option("--chunk", a.compile.chunk_rows, "Most rows of a step that processes prompts")
       ->check(CLI::Range(1u, 65535u))
       ->capture_default_str();
+  app.add_flag("--batch-invariant", a.compile.batch_invariant,
+               "Give a row the same bits whatever shares its step, on GPUs, too, where prompts then take several times as long");
   a.compile.n_workers = 0;
   app.add_option("--workers", a.compile.n_workers,
                  "Cores or multiprocessors that run packets [all that this process may use, or of the GPU]")

@@ -7,6 +7,9 @@
 // e^(score - maximum) v, with the part's maximum score and sum of e^(score - maximum); a part without
 // positions has an output of 0, a maximum of -infinity and a sum of 0.
 //
+// GPUs leave all positions of a row of many to one part, part_of_whole(), whose output is divided and whose maximum is
+// kWholeInOnePart; then the others hold nothing.
+//
 // Columns of the value: [kv head][part][tile], and a tile is that part of all query heads of the kv head:
 // their outputs one after the other, then their maxima, then their sums.
 #pragma once
@@ -19,6 +22,8 @@ namespace plow {
 constexpr uint32_t kAttentionUnit = 64;
 // A worker a part of a GPU of 256 for the 8 KV heads that most models have.
 constexpr uint32_t kMostAttentionParts = 32;
+// No score is as large.
+constexpr float kWholeInOnePart = __builtin_inff();
 
 struct AttentionParts {
   uint32_t head_dim;
@@ -31,6 +36,8 @@ struct AttentionParts {
   constexpr uint32_t output(uint32_t query) const { return query * head_dim; }
   constexpr uint32_t maximum(uint32_t query) const { return queries * head_dim + query; }
   constexpr uint32_t sum(uint32_t query) const { return queries * (head_dim + 1) + query; }
+  // The one that may have all positions of rows of that row tile: workers take turns.
+  constexpr uint32_t part_of_whole(uint32_t row_tile) const { return row_tile % parts; }
 };
 
 // Positions [begin, end).

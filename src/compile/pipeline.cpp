@@ -86,6 +86,7 @@ Result<Compiled> run_stages(const CompileOptions& options, ProgressSink& progres
   PLOW_TRY(compiled.rewritten, rewrite_model(graph, options, compiled.plan.part));
   progress.stage("programs", 0, 1);
   compiled.plan.settings = settings_for(compiled.rewritten.graph, compiled.plan.settings);
+  if (options.batch_invariant && options.isa != Isa::kX86_64) make_batch_invariant(compiled.rewritten.graph, compiled.plan.settings);
   PLOW_TRY(compiled.programs, build_programs(compiled.rewritten.graph, options.n_workers, options.chunk_rows, options.max_slots,
                                              compiled.plan));
   compiled.tape = plan_tape(compiled.rewritten.graph, options.isa);
@@ -110,6 +111,7 @@ std::string build_record(const CompileOptions& options, const Compiled& compiled
   record["max_slots"] = options.max_slots;
   record["chunk_rows"] = options.chunk_rows;
   record["kv_dtype"] = dtype_name(options.kv_dtype);
+  if (options.batch_invariant) record["batch_invariant"] = true;
   record["rewrite"] = options.rewrite;
   if (!options.disabled_rules.empty()) {
     record["disabled_rules"] = json::array(options.disabled_rules.begin(), options.disabled_rules.end());

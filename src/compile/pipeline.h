@@ -32,6 +32,8 @@ struct CompileOptions {
   std::optional<uint32_t> max_context;  // positions a sequence; unset: kDefaultContext, or what the checkpoint declares when that is less
   uint32_t max_slots = 16;            // sequences at once
   uint32_t chunk_rows = 512;          // most rows of a step of the many-rows program
+  // A row has the same bits in every step: GPUs process prompts without tiles of many rows, more slowly. (On x86-64 it always has.)
+  bool batch_invariant = false;
   DType kv_dtype = DType::kBf16;
   std::optional<DType> weight_dtype;  // matrices; unset: as the checkpoint has them (see has_block_bodies; bf16 for other blocks)
   std::string served_name;            // empty: the checkpoint's directory name

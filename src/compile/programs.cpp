@@ -11,9 +11,6 @@ namespace plow {
 
 namespace {
 
-// Rows up to which the weights of a matrix stream past all rows at once: the accumulators of a row group fit in the registers of a body (16 of
-// AVX-512's 32, one a row), and it is the 16 of mma.m16n8k16.
-constexpr uint32_t kFewRows = 16;
 // Rows of a row tile when there are many: enough that arithmetic, not the weights' way from L2, bounds a tile (64 rows are 64 flop a byte of bf16).
 constexpr uint32_t kManyRowTile = 64;
 
@@ -35,11 +32,16 @@ std::vector<TileOptions> program_shapes(Isa isa, uint32_t chunk_rows, uint32_t m
   if (chunk_rows > kFewRows) {
     TileOptions many;
     many.shape = {chunk_rows, std::max(max_slots, kFewRows), std::min(chunk_rows, many_row_tile), kFewRows};
-    if (gpu::group_columns(isa) != 0) many.linear_cols = gpu::group_columns(isa);
+    if (many_row_tile > kFewRows && gpu::group_columns(isa) != 0) many.linear_cols = gpu::group_columns(isa);
     many.settings = std::move(many_settings);
     programs.push_back(std::move(many));
   }
   return programs;
+}
+
+void make_batch_invariant(const OpGraph& graph, std::vector<TunedSetting>& settings) {
+  std::erase_if(settings, [](const TunedSetting& s) { return s.many_rows && s.op == Op::kLeave; });
+  settings.push_back({true, Op::kLeave, graph.hidden, graph.vocab, kFewRows, Split::kAuto});
 }
 
 Result<std::vector<ProgramStages>> build_programs(const OpGraph& graph, uint32_t n_workers, uint32_t chunk_rows,

@@ -23,6 +23,13 @@ PLOW_DEVICE uint32_t n_row_tiles(const ProgramTable& program, const StepDescript
   return ceil_div(step_rows(step, rows), row_tile_size(program, rows));
 }
 
+// Rows of a row tile up to which a program's weights stream past all its rows at once, as 16 rows of a matrix unit.
+constexpr uint32_t kStreamedRows = 16;
+// A program of more: GPUs that can make its products and its attention in tiles of many rows.
+PLOW_DEVICE bool has_many_rows(const ProgramTable& program, const Packet& packet) {
+  return row_tile_size(program, static_cast<Rows>(packet.row_kind)) > kStreamedRows;
+}
+
 // The rows of row tile `row_tile` of the packet in this step.
 PLOW_DEVICE Range packet_rows(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   const Rows rows = static_cast<Rows>(packet.row_kind);

@@ -67,10 +67,15 @@ concept HasMatrixUnit = HasLanes<B> && requires(const uint32_t (&words)[4], floa
 // c[2 u + i], u and i 0 and 1. A row of C depends on nothing but that row of A.
 template <class B>
 concept HasWarpUnit = HasLanes<B> && requires(const uint32_t (&a)[4], uint32_t b, float (&c)[4], uint32_t (&to)[4]) {
-  B::kWaves;  // of a team
+  B::kWaves;          // of a team
+  B::kMatrixHeadDim;  // most columns of a head of which a warp's registers hold 16 rows and 64 scores of each
   B::multiply_add(a, b, b, c);
   typename B::TeamAddress;                               // of the team's memory, to which bytes can be added
   B::template load_team<16>(B::team_address(to), to);  // 16 bytes from that many behind an address on
+  // Four matrices of 8 x 8 bf16: lane 8 m + r gives where row r of matrix m lies, 16 bytes at a multiple of 16, and lane l
+  // gets as word m columns 2 (l % 4) and the next of its row l / 4. Transposed: rows 2 (l % 4) and the next of its column
+  // l / 4. Every lane of the warp must call.
+  B::template load_matrices<true>(B::team_address(to), to);
 };
 
 // Only where four warps of 32 lanes, a group, multiply together: A of 64 x 16 from registers by B of 16 x 256 from the

@@ -120,11 +120,11 @@ class Placer {
     return best;
   }
 
-  // A grid where a product has fewer column tiles than there are workers. Else rows when the worker with the most columns would be
+  // A grid where there are fewer column tiles than workers. Else rows when the worker with the most columns would be
   // busy for longer than the one with the most row tiles: three KV heads on two workers are two against one.
   Split best_split(uint32_t op) const {
-    const bool is_wide = is_product(graph_.node(tiles_.ops[op].from).op) && tiles_.ops[op].n_tiles < n_workers_;
-    if (is_wide && tiles_.ops[op].n_tiles > 1 && row_pieces(op) > 1) return Split::kGrid;
+    const uint32_t n_tiles = tiles_.ops[op].n_tiles;
+    if (n_tiles > 1 && n_tiles < n_workers_ && row_pieces(op) > 1) return Split::kGrid;
     if (row_pieces(op) == 1) return column_pieces(op) > 1 ? Split::kColumns : Split::kOne;
     if (column_pieces(op) == 1) return Split::kRows;
     const auto largest = [](uint32_t parts, uint32_t pieces) { return double{1} * ((parts + pieces - 1) / pieces) / parts; };

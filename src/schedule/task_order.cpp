@@ -43,9 +43,12 @@ std::vector<uint32_t> TaskOrder::least_row_knowledge(std::span<const uint32_t> p
   return least;
 }
 
-const uint32_t* TaskOrder::first_of_group(std::span<const uint32_t> producers) const {
-  const auto found = std::find_if(producers.begin(), producers.end(), [&](uint32_t p) { return !places_[p].may_be_idle; });
-  return found == producers.end() ? nullptr : &*found;
+void TaskOrder::learn_firsts(uint32_t* into, std::span<const uint32_t> producers) {
+  for (const uint32_t producer : producers) {
+    if (places_[producer].may_be_idle) continue;
+    join(into, clock(done_run_, producer));
+    raise(into, places_[producer].worker, places_[producer].index + 1);
+  }
 }
 
 void TaskOrder::learn_group(uint32_t task, std::span<const uint32_t> producers) {
@@ -66,10 +69,7 @@ void TaskOrder::wait_same(uint32_t task, std::span<const uint32_t> producers) {
     join(clock(row_, task), least.data());
     join(done, least.data());
     learn_group(task, producers);
-    if (const uint32_t* first = first_of_group(producers)) {
-      join(done, clock(done_run_, *first));
-      raise(done, places_[*first].worker, places_[*first].index + 1);
-    }
+    learn_firsts(done, producers);
     return;
   }
   for (const uint32_t producer : producers) {
@@ -90,10 +90,7 @@ void TaskOrder::wait_all(uint32_t task, std::span<const uint32_t> producers) {
   if (places_[producers[0]].row_split) {
     join(full, least_row_knowledge(producers).data());
     learn_group(task, producers);
-    if (const uint32_t* first = first_of_group(producers)) {
-      join(full, clock(done_run_, *first));
-      raise(full, places_[*first].worker, places_[*first].index + 1);
-    }
+    learn_firsts(full, producers);
   } else {
     for (const uint32_t producer : producers) {
       join(full, clock(done_run_, producer));

@@ -69,8 +69,8 @@ class TaskOrder {
     return places_[earlier].row_split && at(group_known_from_, earlier, places_[task].worker) <= places_[task].index;
   }
   void learn_group(uint32_t task, std::span<const uint32_t> producers);
-  // The producer of a row-split group that runs row tile 0, which every step has.
-  const uint32_t* first_of_group(std::span<const uint32_t> producers) const;
+  // What the producers of a row-split group prove that run row tile 0, which every step has: one of each column tile.
+  void learn_firsts(uint32_t* into, std::span<const uint32_t> producers);
   // What is known of instance r whichever of the row-split producers runs it.
   std::vector<uint32_t> least_row_knowledge(std::span<const uint32_t> producers);
 

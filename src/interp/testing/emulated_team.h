@@ -310,7 +310,7 @@ struct EmulatedMatrixTeam : EmulatedTeam<64> {
 
 // Warps of 32 lanes with a matrix unit, three of them a team.
 struct EmulatedWarpTeam : EmulatedTeam<32> {
-  static constexpr uint32_t kWaves = 3;
+  static constexpr uint32_t kWaves = 3, kMatrixHeadDim = 128;
 
   static void multiply_add(const uint32_t (&a)[4], uint32_t b0, uint32_t b1, float (&c)[4]) {
     auto& fragments = gpu().team().fragments;
@@ -337,6 +337,24 @@ struct EmulatedWarpTeam : EmulatedTeam<32> {
   template <uint32_t kOffset>
   static void load_team(TeamAddress from, uint32_t (&to)[4]) {
     std::memcpy(to, from + kOffset, sizeof(to));
+  }
+  template <bool kTransposed>
+  static void load_matrices(TeamAddress from, uint32_t (&to)[4]) {
+    auto& exchange = gpu().team().exchange;
+    const uint32_t me = thread() % kLanes, first = thread() - me;
+    std::memcpy(&exchange[thread()], &from, sizeof(from));
+    settle_wave();
+    for (uint32_t m = 0; m < 4; ++m) {
+      uint16_t halves[2];
+      for (uint32_t i = 0; i < 2; ++i) {
+        const uint32_t row = kTransposed ? me % 4 * 2 + i : me / 4, column = kTransposed ? me / 4 : me % 4 * 2 + i;
+        TeamAddress at;
+        std::memcpy(&at, &exchange[first + 8 * m + row], sizeof(at));
+        std::memcpy(&halves[i], at + 2 * column, sizeof(halves[i]));
+      }
+      to[m] = halves[0] | static_cast<uint32_t>(halves[1]) << 16;
+    }
+    settle_wave();
   }
 };
 

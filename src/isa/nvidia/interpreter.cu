@@ -7,6 +7,7 @@
 #include "isa/gpu/measure.h"
 #include "isa/nvidia/body.cuh"
 #include "isa/nvidia/carried.cuh"
+#include "ops/attention/matrix_pass.h"
 #include "ops/play_tape.h"
 #include "ops/product_team_body.h"
 
@@ -37,6 +38,7 @@ __global__ void __launch_bounds__(geometry::kThreads + geometry::kTapeThreads, 1
     plow_resident(const Resident* resident) {
   extern __shared__ __align__(128) unsigned char shared[];
   static_assert(dev::product_team_bytes<Team>() + dev::kNearBytes <= geometry::kTeamBytes);
+  static_assert(dev::matrix_pass_bytes<Team>() + dev::kNearBytes <= geometry::kTeamBytes);
   work<Team>(*resident, shared);
 }
 

@@ -22,6 +22,7 @@ namespace plow::nvidia {
 template <uint32_t kThreadsOfTeam>
 struct Block {
   static constexpr uint32_t kLanes = 32, kWaves = kThreadsOfTeam / kLanes;
+  static constexpr uint32_t kMatrixHeadDim = 64;  // 128 spill 25 registers on sm_120
   using Vec = float;
   using Mask = bool;
 
@@ -135,6 +136,22 @@ struct Block {
                  : "memory");
   }
 
+  // PTX ISA, ldmatrix.
+  template <bool kTransposed>
+  static __device__ void load_matrices(TeamAddress from, uint32_t (&to)[4]) {
+    if constexpr (kTransposed) {
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                   : "r"(from)
+                   : "memory");
+    } else {
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                   : "r"(from)
+                   : "memory");
+    }
+  }
+
   template <uint32_t kBytes>
   static __device__ void stage(void* to, const void* from, bool exists) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
@@ -235,6 +252,7 @@ struct TapeBlock : Block<kThreadsOfTeam> {
 template <uint32_t kThreadsOfTeam, uint32_t kSlots>
 struct GroupBlock : TapeBlock<kThreadsOfTeam, kSlots> {
   static constexpr uint32_t kGroupThreads = 128;
+  static constexpr uint32_t kMatrixHeadDim = 128;
   static constexpr uint32_t kSliceUnits = 2;  // of 16 bytes
 
   // PTX ISA, asynchronous warpgroup instructions: the matrix descriptor of an operand in shared memory, 128-byte swizzle; rows of eight 1 KiB apart.

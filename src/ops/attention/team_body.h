@@ -11,6 +11,7 @@
 #include "abi/attention_parts.h"
 #include "interp/team.h"
 #include "interp/vector_math.h"
+#include "ops/attention/matrix_pass.h"
 #include "ops/soft_cap/body.h"
 
 namespace plow::dev {
@@ -428,8 +429,11 @@ PLOW_DEVICE_CALL void attend_tiles_team_body(const BodyContext& ctx, const Packe
   pass.softcap = immediate_f32(packet, 3);
   pass.shared = ctx.shared;
   const Range rows = packet_rows(ctx, packet, row_tile);
+  bool by_matrices = false;
+  if constexpr (kPasses == 1 && kWhole && sizeof(T) == sizeof(Bf16)) by_matrices = attends_by_matrices<B>(ctx, packet);
   PLOW_UNROLL_BY(1)
   for (uint32_t row = rows.begin; row < rows.end; ++row) {
+    if (by_matrices && has_neighbour(ctx, packet, row)) continue;
     const uint32_t of_step = step_row(ctx, packet, row), position = ctx.step->positions[of_step];
     const PositionRange all = positions_in_window(position, window);
     pass.blocks =
@@ -477,6 +481,9 @@ PLOW_DEVICE void attend_team(const BodyContext& ctx, const Packet& packet, uint3
 // Of attention_part too.
 template <class B>
 PLOW_DEVICE void attention_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+  if constexpr (HasWarpUnit<B>) {
+    if (attends_by_matrices<B>(ctx, packet)) matrix_pass_team_body<B>(ctx, packet, row_tile, is_whole(packet));
+  }
   if (operand(ctx, packet, 1).dtype == DType::kBf16) {
     attend_team<B, Bf16>(ctx, packet, row_tile);
   } else {

@@ -47,12 +47,17 @@ PLOW_DEVICE_BODY void attention_merge_team_body(const BodyContext& ctx, const Pa
   const TensorEntry &in = operand(ctx, packet, 0), &out = operand(ctx, packet, 1);
   const AttentionParts layout{packet.immediate[0], packet.immediate[1], packet.immediate[2]};
   const Range rows = packet_rows(ctx, packet, row_tile);
+  const bool may_be_whole = has_many_rows(*ctx.program, packet);
+  const uint64_t whole_at = layout.part_of_whole(row_tile) * layout.tile_cols();
   for_columns(packet, out.cols, [&](uint32_t begin, uint32_t end) {
     each_piece<B, 1>(
         rows.end - rows.begin, end - begin,
         [&](uint32_t run, uint32_t piece) {
           const uint32_t column = begin + piece, head = column / layout.head_dim, c = column % layout.head_dim;
           const float* kv_head = arena_row(ctx, in, rows.begin + run) + head / layout.queries * layout.cols(1);
+          const float* whole = kv_head + whole_at;
+          if (may_be_whole && whole[layout.maximum(head % layout.queries)] == kWholeInOnePart)
+            return whole[layout.output(head % layout.queries) + c];
           return merged_column<B>(layout, kv_head, head % layout.queries, c);
         },
         [&](uint32_t run, uint32_t piece, float merged) {

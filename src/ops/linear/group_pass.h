@@ -20,8 +20,6 @@ constexpr uint32_t kStepColumns = kAtomRowBytes / sizeof(Bf16);
 constexpr uint32_t kStepSlices = kAtomRowBytes / 32;  // of 16 columns, in an atom
 // What is multiplied, what comes next, and what comes while the group may still read the one before.
 constexpr uint32_t kGroupSteps = 3;
-// Rows of a row tile up to which weights stream past all rows at once, which is for pieces.
-constexpr uint32_t kStreamedRows = 16;
 
 struct alignas(kAtomBytes) GroupMemory {
   // From a row of sums to the next: rows' equal columns lie in different banks.
@@ -37,8 +35,8 @@ struct alignas(kAtomBytes) GroupMemory {
 
 // The same for the team and its tape, which brings no pieces for them.
 PLOW_DEVICE bool is_for_group(const ProgramTable& program, const Packet& packet, const Product& product) {
-  return row_tile_size(program, static_cast<Rows>(packet.row_kind)) > kStreamedRows &&
-         product.matrix->dtype == DType::kBf16 && (product.gain == nullptr || product.gain->dtype == DType::kF32);
+  return has_many_rows(program, packet) && product.matrix->dtype == DType::kBf16 &&
+         (product.gain == nullptr || product.gain->dtype == DType::kF32);
 }
 
 // Outputs of a tile.
