@@ -74,7 +74,7 @@ concept HasVectors = requires(typename I::Vec v, typename I::Mask m, const float
   I::min(v, v);
   I::abs(v);
   I::copy_sign(v, v);    // magnitude of the first, sign of the second
-  I::round(v);           // to nearest, ties to even
+  I::round(v);           // to nearest, ties to even; below 2^22
   I::times_power(v, v);  // a * 2^b for integral b in [-126, 127]
   I::less(v, v);         // -> Mask
   I::lanes_below(n);     // -> Mask: lane < n

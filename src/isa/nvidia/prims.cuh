@@ -179,10 +179,14 @@ struct Block {
   static __device__ float min(float a, float b) { return a < b ? a : b; }
   static __device__ float abs(float x) { return fabsf(x); }
   static __device__ float copy_sign(float magnitude, float sign) { return copysignf(magnitude, sign); }
-  static __device__ float round(float x) { return rintf(x); }
-  // 2^power as a float's bits: power is an integer in [-126, 127].
+  // Of a float of this size the last bit is 1, so that adding it rounds; rintf and conversions have a fraction of an
+  // addition's rate.
+  static constexpr float kWholeNumbers = 0x1.8p+23f;
+  static __device__ float round(float x) { return __fadd_rn(__fadd_rn(x, kWholeNumbers), -kWholeNumbers); }
+  // 2^power as a float's bits: power is an integer in [-126, 127], whose last nine bits the sum ends in.
   static __device__ float times_power(float x, float power) {
-    return __fmul_rn(x, __int_as_float((static_cast<int>(power) + 127) << 23));
+    const int low = __float_as_int(__fadd_rn(power, kWholeNumbers));
+    return __fmul_rn(x, __int_as_float(static_cast<int>(static_cast<unsigned>(low) << 23) + (127 << 23)));
   }
   static __device__ bool less(float a, float b) { return a < b; }
   static __device__ float select(bool mask, float a, float b) { return mask ? a : b; }

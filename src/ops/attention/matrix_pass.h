@@ -65,19 +65,23 @@ struct LaneQueries {
   uint32_t leading[kDim / 16][4];  // their leading sets
 };
 
-// The block of 64 positions `unit`: its keys, or its values (`behind`: elements after the keys); 0 where none of the pass's
-// queries attends to the position.
+// Of 64 positions from `first` on, in block `block`: their keys, or their values (`behind`: elements after the keys); 0 where
+// none of the pass's queries attends to the position, and nothing at all behind those. A thread has 16 bytes of every n-th.
 template <class B, uint32_t kDim>
-PLOW_DEVICE void stage_block(const QueryRun& run, uint32_t unit, PositionRange all, uint32_t behind, unsigned char* to) {
+PLOW_DEVICE void stage_block(const QueryRun& run, uint32_t block, uint32_t first, PositionRange all, uint32_t behind, unsigned char* to) {
   constexpr uint32_t kUnits = kDim / 8, kRowBytes = MatrixPassMemory<B, kDim>::kRowBytes;
-  if (unit * kAttentionUnit < all.end) {
-    const Bf16* from = reinterpret_cast<const Bf16*>(run.head + run.blocks[unit] * run.block_bytes) + behind;
+  const uint32_t head_dim = run.head_dim, at_once = B::n_threads() / kUnits;
+  const uint32_t row = B::thread() / kUnits, column = B::thread() % kUnits * 8;
+  const Bf16* head = reinterpret_cast<const Bf16*>(run.head + block * run.block_bytes) + behind;
+  const Bf16* from = head + row * head_dim + column;
+  to += row * kRowBytes + column * sizeof(Bf16);
+  // Rows of the block that are there.
+  const uint32_t begin = all.begin > first ? all.begin - first : 0, end = column < head_dim && all.end > first ? all.end - first : 0;
+  if (first < all.end) {
     PLOW_UNROLL_BY(4)
-    for (uint32_t i = B::thread(); i < kAttentionUnit * kUnits; i += B::n_threads()) {
-      const uint32_t row = i / kUnits, column = i % kUnits * 8;
-      const uint32_t position = unit * kAttentionUnit + row;
-      const bool exists = position >= all.begin && position < all.end && column < run.head_dim;
-      B::template stage<16>(to + row * kRowBytes + column * sizeof(Bf16), exists ? from + row * run.head_dim + column : from, exists);
+    for (uint32_t i = row; i < kAttentionUnit; i += at_once, from += at_once * head_dim, to += at_once * kRowBytes) {
+      const bool exists = i >= begin && i < end;
+      B::template stage<16>(to, exists ? from : head, exists);
     }
   }
   B::commit_stage();
@@ -118,11 +122,15 @@ PLOW_DEVICE void load_lane_queries(const QueryRun& run, uint32_t first, MatrixPa
   }
 }
 
-// Sets by a row of B in ascending order of their size.
+// Sets by eight matrices, in ascending order of the sets' sizes. Set by set, since a product waits for the one before it that
+// adds to the same sums: b[i] is of c[2 i] and c[2 i + 1].
 template <class B>
-PLOW_DEVICE void multiply_sets(const SplitActivations& sets, uint32_t b0, uint32_t b1, float (&c)[4]) {
+PLOW_DEVICE void multiply_sets(const SplitActivations& sets, const uint32_t (&b)[4][4], float (*c)[4]) {
   PLOW_UNROLL
-  for (uint32_t set = kSplit; set-- > 0;) B::multiply_add(sets.words[set], b0, b1, c);
+  for (uint32_t set = kSplit; set-- > 0;) {
+    PLOW_UNROLL
+    for (uint32_t t = 0; t < 8; ++t) B::multiply_add(sets.words[set], b[t / 2][t % 2 * 2], b[t / 2][t % 2 * 2 + 1], c[t]);
+  }
 }
 
 // Scores of 64 keys: of key 8 t + 2 (l % 4) + i and query u as scores[t][2 u + i].
@@ -144,13 +152,10 @@ PLOW_DEVICE void multiply_keys(const MatrixPassMemory<B, kDim>& memory, const La
       PLOW_UNROLL
       for (uint32_t set = 1; set < kSplit; ++set) sets.words[set][i] = memory.queries[wave<B>()][slice][set - 1][lane<B>()][i];
     }
+    uint32_t b[4][4];
     PLOW_UNROLL
-    for (uint32_t t = 0; t < 8; t += 2) {
-      uint32_t b[4];
-      B::template load_matrices<false>(keys + (t * 8 * memory.kRowBytes + slice * 32), b);
-      multiply_sets<B>(sets, b[0], b[1], scores[t]);
-      multiply_sets<B>(sets, b[2], b[3], scores[t + 1]);
-    }
+    for (uint32_t i = 0; i < 4; ++i) B::template load_matrices<false>(keys + (i * 16 * memory.kRowBytes + slice * 32), b[i]);
+    multiply_sets<B>(sets, b, scores);
   }
 }
 
@@ -161,23 +166,36 @@ struct LaneSoftmax {
   float maximum[2], sum[2], outputs[kDim / 8][4];
 };
 
+// What a query attends to of the 64 positions from `first` on: `u` as in scores.
+template <class B>
+PLOW_DEVICE void mask_scores(PositionRange attended, uint32_t first, uint32_t u, float (&scores)[8][4]) {
+  if (attended.begin <= first && attended.end >= first + kAttentionUnit) return;
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 16; ++i) {
+    const uint32_t position = first + i / 2 * 8 + lane<B>() % 4 * 2 + i % 2;
+    float& x = scores[i / 2][2 * u + i % 2];
+    x = position >= attended.begin && position < attended.end ? x : -__builtin_inff();
+  }
+}
+
 // Scores become weights; sums and outputs are brought to the new maximum.
 template <class B, uint32_t kDim>
-PLOW_DEVICE void weigh(const QueryRun& run, const LaneQueries<kDim>& own, uint32_t unit, float (&scores)[8][4], LaneSoftmax<kDim>& all) {
+PLOW_DEVICE void weigh(const QueryRun& run, const LaneQueries<kDim>& own, uint32_t first, float (&scores)[8][4], LaneSoftmax<kDim>& all) {
+  const float scale = run.scale, softcap = run.softcap;
+  const uint32_t window = run.window;
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 32; ++i) scores[i / 4][i % 4] = B::mul(scores[i / 4][i % 4], scale);
+  if (softcap > 0) {
+    PLOW_UNROLL
+    for (uint32_t i = 0; i < 32; ++i) scores[i / 4][i % 4] = soft_capped<B>(scores[i / 4][i % 4], softcap);
+  }
   float factor[2];
   PLOW_UNROLL
   for (uint32_t u = 0; u < 2; ++u) {
-    const PositionRange attended = positions_in_window(own.position[u], run.window);
+    mask_scores<B>(positions_in_window(own.position[u], window), first, u, scores);
     float largest = all.maximum[u];
     PLOW_UNROLL
-    for (uint32_t i = 0; i < 16; ++i) {
-      const uint32_t position = unit * kAttentionUnit + i / 2 * 8 + lane<B>() % 4 * 2 + i % 2;
-      float x = B::mul(scores[i / 2][2 * u + i % 2], run.scale);
-      if (run.softcap > 0) x = soft_capped<B>(x, run.softcap);
-      x = position >= attended.begin && position < attended.end ? x : -__builtin_inff();
-      scores[i / 2][2 * u + i % 2] = x;
-      largest = B::max(largest, x);
-    }
+    for (uint32_t i = 0; i < 16; ++i) largest = B::max(largest, scores[i / 2][2 * u + i % 2]);
     largest = B::max(largest, B::lane_xor(largest, 1));
     largest = B::max(largest, B::lane_xor(largest, 2));
     // Without positions so far, as with any: e^-infinity is 0.
@@ -210,11 +228,12 @@ PLOW_DEVICE void multiply_values(const MatrixPassMemory<B, kDim>& memory, const 
     const float (&low)[4] = weights[2 * slice], (&high)[4] = weights[2 * slice + 1];
     const SplitActivations sets = split({low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]});
     PLOW_UNROLL
-    for (uint32_t t = 0; t < kDim / 8; t += 2) {
-      uint32_t b[4];
-      B::template load_matrices<true>(values + (slice * 16 * memory.kRowBytes + t * 16), b);
-      multiply_sets<B>(sets, b[0], b[1], all.outputs[t]);
-      multiply_sets<B>(sets, b[2], b[3], all.outputs[t + 1]);
+    for (uint32_t t = 0; t < kDim / 8; t += 8) {
+      uint32_t b[4][4];
+      PLOW_UNROLL
+      for (uint32_t i = 0; i < 4; ++i)
+        B::template load_matrices<true>(values + (slice * 16 * memory.kRowBytes + (t + 2 * i) * 16), b[i]);
+      multiply_sets<B>(sets, b, all.outputs + t);
     }
   }
 }
@@ -246,27 +265,28 @@ PLOW_DEVICE void attend_warps(const QueryRun& run, uint32_t first, MatrixPassMem
   constexpr uint32_t kAtOnce = MatrixPassMemory<B, kDim>::kWaves * kWarpQueries;
   const bool multiplies = wave<B>() < memory.kWaves && first + wave<B>() * kWarpQueries < run.n;
   const PositionRange all{positions_in_window(run.position(first), run.window).begin, run.position(min_u32(first + kAtOnce, run.n) - 1) + 1};
-  uint32_t unit = all.begin / kAttentionUnit;
-  const uint32_t values = kAttentionUnit * run.head_dim;
+  const uint32_t values = kAttentionUnit * run.head_dim, last = (all.end - 1) / kAttentionUnit;
+  uint32_t position = all.begin / kAttentionUnit * kAttentionUnit, block = run.blocks[position / kAttentionUnit];
   LaneQueries<kDim> own;
   LaneSoftmax<kDim> softmax{{-__builtin_inff(), -__builtin_inff()}, {}, {}};
-  stage_block<B, kDim>(run, unit, all, 0, memory.keys);
-  stage_block<B, kDim>(run, unit, all, values, memory.values);
+  stage_block<B, kDim>(run, block, position, all, 0, memory.keys);
+  stage_block<B, kDim>(run, block, position, all, values, memory.values);
   if (multiplies) load_lane_queries<B>(run, first, memory, own);
   PLOW_UNROLL_BY(1)
-  for (; unit * kAttentionUnit < all.end; ++unit) {
+  for (; position < all.end; position += kAttentionUnit) {
+    block = run.blocks[min_u32(position / kAttentionUnit + 1, last)];  // it comes while products are made
     float scores[8][4];
     B::await_stage(true);
     B::settle();
     if (multiplies) multiply_keys<B>(memory, own, scores);
     B::settle();
-    stage_block<B, kDim>(run, unit + 1, all, 0, memory.keys);
-    if (multiplies) weigh<B>(run, own, unit, scores, softmax);
+    stage_block<B, kDim>(run, block, position + kAttentionUnit, all, 0, memory.keys);
+    if (multiplies) weigh<B>(run, own, position, scores, softmax);
     B::await_stage(true);
     B::settle();
     if (multiplies) multiply_values<B>(memory, scores, softmax);
     B::settle();
-    stage_block<B, kDim>(run, unit + 1, all, values, memory.values);
+    stage_block<B, kDim>(run, block, position + kAttentionUnit, all, values, memory.values);
   }
   B::await_stage(false);
   if (multiplies) store_queries<B>(run, first, softmax);

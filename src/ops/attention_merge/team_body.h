@@ -41,24 +41,62 @@ PLOW_DEVICE float merged_column(const AttentionParts& layout, const float* tile,
   return B::div(whole, whole_sum);
 }
 
+// Where a column of the output comes from.
+struct MergedColumn {
+  const float* kv_head;  // tile of part 0
+  uint32_t query, c;
+};
+PLOW_DEVICE MergedColumn column_of(const BodyContext& ctx, const Packet& packet, const AttentionParts& layout, uint32_t row, uint32_t column) {
+  const uint32_t head = column / layout.head_dim;
+  return {arena_row(ctx, operand(ctx, packet, 0), row) + head / layout.queries * layout.cols(1), head % layout.queries,
+          column % layout.head_dim};
+}
+
+// Columns whose query part `whole_at` has whole are copied. False: the calling thread met others.
+template <class B>
+PLOW_DEVICE bool copy_whole_columns(const BodyContext& ctx, const Packet& packet, const AttentionParts& layout, Range rows, uint64_t whole_at) {
+  constexpr uint32_t kAtOnce = 8;  // 16 loads under way
+  struct Whole {
+    float maximum, value;
+  };
+  bool all = true;
+  const TensorEntry& out = operand(ctx, packet, 1);
+  for_columns(packet, out.cols, [&](uint32_t begin, uint32_t end) {
+    each_piece<B, kAtOnce>(
+        rows.end - rows.begin, end - begin,
+        [&](uint32_t run, uint32_t piece) {
+          const MergedColumn from = column_of(ctx, packet, layout, rows.begin + run, begin + piece);
+          const float* whole = from.kv_head + whole_at;
+          return Whole{whole[layout.maximum(from.query)], whole[layout.output(from.query) + from.c]};
+        },
+        [&](uint32_t run, uint32_t piece, const Whole& whole) {
+          if (whole.maximum == kWholeInOnePart) {
+            arena_row(ctx, out, rows.begin + run)[begin + piece] = whole.value;
+          } else {
+            all = false;
+          }
+        });
+  });
+  return all;
+}
+
 template <class B>
 PLOW_DEVICE_BODY void attention_merge_team_body(const BodyContext& ctx, const Packet& packet,
                                                 uint32_t row_tile) {
-  const TensorEntry &in = operand(ctx, packet, 0), &out = operand(ctx, packet, 1);
   const AttentionParts layout{packet.immediate[0], packet.immediate[1], packet.immediate[2]};
+  const TensorEntry& out = operand(ctx, packet, 1);
   const Range rows = packet_rows(ctx, packet, row_tile);
-  const bool may_be_whole = has_many_rows(*ctx.program, packet);
+  const bool many = has_many_rows(*ctx.program, packet);
   const uint64_t whole_at = layout.part_of_whole(row_tile) * layout.tile_cols();
+  if (many && copy_whole_columns<B>(ctx, packet, layout, rows, whole_at)) return;
   for_columns(packet, out.cols, [&](uint32_t begin, uint32_t end) {
     each_piece<B, 1>(
         rows.end - rows.begin, end - begin,
         [&](uint32_t run, uint32_t piece) {
-          const uint32_t column = begin + piece, head = column / layout.head_dim, c = column % layout.head_dim;
-          const float* kv_head = arena_row(ctx, in, rows.begin + run) + head / layout.queries * layout.cols(1);
-          const float* whole = kv_head + whole_at;
-          if (may_be_whole && whole[layout.maximum(head % layout.queries)] == kWholeInOnePart)
-            return whole[layout.output(head % layout.queries) + c];
-          return merged_column<B>(layout, kv_head, head % layout.queries, c);
+          const MergedColumn from = column_of(ctx, packet, layout, rows.begin + run, begin + piece);
+          if (many && from.kv_head[whole_at + layout.maximum(from.query)] == kWholeInOnePart)
+            return from.kv_head[whole_at + layout.output(from.query) + from.c];
+          return merged_column<B>(layout, from.kv_head, from.query, from.c);
         },
         [&](uint32_t run, uint32_t piece, float merged) {
           arena_row(ctx, out, rows.begin + run)[begin + piece] = merged;
