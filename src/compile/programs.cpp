@@ -4,12 +4,15 @@
 #include <cstring>
 
 #include "compile/pipeline.h"
+#include "interp/packet_view.h"
 #include "isa/gpu/geometry.h"
 #include "packet/encode.h"
 
 namespace plow {
 
 namespace {
+
+static_assert(kFewRows == dev::kStreamedRows, "bodies tell the programs apart");
 
 // Rows of a row tile when there are many: enough that arithmetic, not the weights' way from L2, bounds a tile (64 rows are 64 flop a byte of bf16).
 constexpr uint32_t kManyRowTile = 64;

@@ -16,7 +16,7 @@ constexpr uint32_t kMaxWorkers = 1024;
 constexpr uint32_t kMaxChunkRows = 16384;
 
 // Rows up to which the weights of a matrix stream past all rows at once: the accumulators of a row group fit in the registers of a body (16 of
-// AVX-512's 32, one a row), and it is the 16 of mma.m16n8k16. interp/packet_view.h has the same number.
+// AVX-512's 32, one a row), and it is the 16 of mma.m16n8k16.
 inline constexpr uint32_t kFewRows = 16;
 
 // Few rows: the weights stream once past all rows, one row tile. Many rows: row tiles beside column tiles. Which of them a step runs is chosen

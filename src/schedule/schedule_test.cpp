@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "graph/testing/toy_graph.h"
+#include "schedule/task_order.h"
 
 namespace plow {
 namespace {
@@ -46,6 +48,44 @@ TEST(Schedule, OfATransformerVerifies) {
   for (const Case& c : cases()) {
     const Status status = verify(c, c.schedule);
     EXPECT_TRUE(status.ok()) << status.error().message << " with " << c.schedule.n_workers << " workers";
+  }
+}
+
+// More workers than an operator has columns, and many row tiles: tasks are cut both ways.
+TEST(Schedule, OfGridsVerifies) {
+  const ProgramShape program{400, 16, 16, 16};
+  for (const uint32_t workers : {24u, 40u, 132u}) {
+    const Case c = make({6, 64, 4, 2, 16, 96, 320, 8}, program, workers);
+    const Status status = verify(c, c.schedule);
+    EXPECT_TRUE(status.ok()) << status.error().message << " with " << workers << " workers";
+    const auto is_cut_both_ways = [&](const Task& t) {
+      return t.op.valid() && t.row_stride > 1 && t.n_tiles < c.tiles.ops[t.op.value].n_tiles;
+    };
+    EXPECT_TRUE(std::any_of(c.schedule.tasks.begin(), c.schedule.tasks.end(), is_cut_both_ways));
+  }
+}
+
+// Two column tiles, each with a task for every other row tile: who has waited for them all knows both that run row tile 0 to be
+// finished, in whatever order they are named.
+TEST(TaskOrder, AGroupProvesItsFirstTasksInAnyOrder) {
+  for (const std::vector<uint32_t>& group : {std::vector<uint32_t>{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 2, 3, 0}}) {
+    std::vector<TaskPlace> places;
+    for (uint32_t worker = 0; worker < 4; ++worker) places.push_back({worker, 0, true, worker % 2 == 1});
+    places.push_back({4, 0, false, false});
+    places.push_back({5, 0, false, false});
+    TaskOrder order(6, places);
+    for (uint32_t task = 0; task < 4; ++task) {
+      order.begin(task);
+      order.finish(task);
+    }
+    order.begin(4);
+    order.wait_same(4, group);
+    order.finish(4);
+    order.begin(5);
+    order.wait_all(5, std::vector<uint32_t>{4});
+    EXPECT_TRUE(order.knows_full(5, 0));
+    EXPECT_TRUE(order.knows_full(5, 2));
+    EXPECT_FALSE(order.knows_full(5, 1)) << "it may have had no row tile";
   }
 }
 

@@ -183,10 +183,9 @@ struct Block {
   // addition's rate.
   static constexpr float kWholeNumbers = 0x1.8p+23f;
   static __device__ float round(float x) { return __fadd_rn(__fadd_rn(x, kWholeNumbers), -kWholeNumbers); }
-  // 2^power as a float's bits: power is an integer in [-126, 127], whose last nine bits the sum ends in.
+  // 2^power as a float's bits: power is an integer in [-126, 127], and the sum ends in the nine bits of power + 127.
   static __device__ float times_power(float x, float power) {
-    const int low = __float_as_int(__fadd_rn(power, kWholeNumbers));
-    return __fmul_rn(x, __int_as_float(static_cast<int>(static_cast<unsigned>(low) << 23) + (127 << 23)));
+    return __fmul_rn(x, __int_as_float(__float_as_int(__fadd_rn(power, kWholeNumbers + 127)) << 23));
   }
   static __device__ bool less(float a, float b) { return a < b; }
   static __device__ float select(bool mask, float a, float b) { return mask ? a : b; }

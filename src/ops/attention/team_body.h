@@ -416,15 +416,9 @@ PLOW_DEVICE_CALL void attend_tiles_team_body(const BodyContext& ctx, const Packe
                                              uint32_t row_tile) {
   const TensorEntry &q = operand(ctx, packet, 0), &cache = operand(ctx, packet, 1),
                     &out = operand(ctx, packet, 2);
-  const uint32_t parts = is_whole(packet) ? 1 : packet.immediate[4];
-  const AttentionParts layout{packet.immediate[0], parts, q.cols / cache.cols};
-  const uint32_t window = packet.immediate[1], head_dim = layout.head_dim;
-  const uint32_t tile_cols =
-      is_whole(packet) ? layout.queries * head_dim : static_cast<uint32_t>(layout.tile_cols());
-  const KvGroup& group = ctx.device->kv_groups[cache.kv_group];
   TeamAttention pass{};
-  pass.head_dim = head_dim;
-  pass.block_bytes = group.block_bytes;
+  pass.head_dim = packet.immediate[0];
+  pass.block_bytes = ctx.device->kv_groups[cache.kv_group].block_bytes;
   pass.scale = immediate_f32(packet, 2);
   pass.softcap = immediate_f32(packet, 3);
   pass.shared = ctx.shared;
@@ -435,30 +429,33 @@ PLOW_DEVICE_CALL void attend_tiles_team_body(const BodyContext& ctx, const Packe
   for (uint32_t row = rows.begin; row < rows.end; ++row) {
     if (by_matrices && has_neighbour(ctx, packet, row)) continue;
     const uint32_t of_step = step_row(ctx, packet, row), position = ctx.step->positions[of_step];
-    const PositionRange all = positions_in_window(position, window);
+    const PositionRange all = positions_in_window(position, packet.immediate[1]);
     pass.blocks =
         ctx.step->block_tables[cache.kv_group] + size_t{ctx.step->row_slots[of_step]} * ctx.step->table_width;
     for_columns(packet, out.cols, [&](uint32_t begin, uint32_t end) {
       PLOW_UNROLL_BY(1)
-      for (uint32_t column = begin; column < end; column += tile_cols) {
-        const uint32_t kv_head = column / tile_cols / parts, part = column / tile_cols % parts;
-        pass.positions = positions_of_part(all, part, parts);
+      for (uint32_t column = begin; column < end;) {
+        // Made for each tile: registers are short.
+        const AttentionParts layout = parts_of(ctx, packet, is_whole(packet));
+        const uint32_t tile = column / output_tile_cols(layout, is_whole(packet)), kv_head = tile / layout.parts;
+        pass.positions = positions_of_part(all, tile % layout.parts, layout.parts);
         pass.head = ctx.device->kv_pools[cache.kv_group] + cache.offset +
-                    size_t{2} * kv_head * head_dim * kAttentionUnit * sizeof(T);
+                    size_t{2} * kv_head * pass.head_dim * kAttentionUnit * sizeof(T);
         PLOW_UNROLL_BY(1)
         for (uint32_t first = 0; first < layout.queries; first += kTeamQueries) {
           pass.n_queries = min_u32(kTeamQueries, layout.queries - first);
-          pass.q = arena_row(ctx, q, row) + (kv_head * layout.queries + first) * head_dim;
+          pass.q = arena_row(ctx, q, row) + (kv_head * layout.queries + first) * pass.head_dim;
           attend_queries<B, T, kPasses, kWhole>(
               pass, [&](uint32_t query, uint32_t c, float value, float maximum, float sum) {
-                float* tile = arena_row(ctx, out, row) + column;
+                float* to = arena_row(ctx, out, row) + column;
                 const bool divides = is_whole(packet);
-                tile[layout.output(first + query) + c] = divides ? B::div(value, sum) : value;
+                to[layout.output(first + query) + c] = divides ? B::div(value, sum) : value;
                 if (divides || c != 0) return;
-                tile[layout.maximum(first + query)] = maximum;
-                tile[layout.sum(first + query)] = sum;
+                to[layout.maximum(first + query)] = maximum;
+                to[layout.sum(first + query)] = sum;
               });
         }
+        column += output_tile_cols(layout, is_whole(packet));
       }
     });
   }

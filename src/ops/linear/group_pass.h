@@ -1,7 +1,8 @@
 // Products of many rows by the unit of a group of four warps (HasGroupUnit of interp/team.h), for bf16. A tile is 64 rows by
 // 256 outputs (of a gated product 128 of either matrix), whose sums the group holds in registers. Its other warps bring
-// the weights, an atom's 64 columns of all outputs a step, into a ring in the team's memory; the group reads its rows of
-// activations itself, slices ahead, and splits them into three sets of bf16 (split_activations.h).
+// the weights, an atom's 64 columns of all outputs a step, into a ring in the team's memory; each warp of the group reads its
+// rows of activations itself, 32 columns at a time and a step ahead, and splits them into three sets of bf16
+// (split_activations.h).
 //
 // The sums of a set are not kept apart: a step of 16 columns adds the products of the last bits, of the middle, of the
 // leading ones. A row's sums depend on nothing but that row, in ascending order of columns, so its bits are the same
@@ -18,17 +19,22 @@ constexpr uint32_t kTileRows = 64, kTileOutputs = 256;  // m64n256k16
 constexpr uint32_t kStepAtoms = kTileOutputs / kAtomRows;
 constexpr uint32_t kStepColumns = kAtomRowBytes / sizeof(Bf16);
 constexpr uint32_t kStepSlices = kAtomRowBytes / 32;  // of 16 columns, in an atom
+constexpr uint32_t kPartColumns = 32;  // of activations, that a warp brings at once: a line of the cache
+constexpr uint32_t kPartSlices = kPartColumns / 16, kStepParts = kStepColumns / kPartColumns;
 // What is multiplied, what comes next, and what comes while the group may still read the one before.
 constexpr uint32_t kGroupSteps = 3;
 
 struct alignas(kAtomBytes) GroupMemory {
   // From a row of sums to the next: rows' equal columns lie in different banks.
   static constexpr uint32_t kSumsStride = kTileOutputs + 4;
+  // From a row of activations to the next: half a warp reads two columns each of four rows at once.
+  static constexpr uint32_t kPartStride = kPartColumns + 8;
 
   union {
     unsigned char steps[kGroupSteps][kStepAtoms * kAtomBytes];
     float sums[kTileRows * kSumsStride];
   };
+  float parts[kTileRows / 16][16 * kPartStride];  // of each warp of the group
   float gains[kGroupSteps][kStepColumns];
   float factors[kTileRows];  // of each row: the sum of its squares, then norm_factor()
 };
@@ -132,37 +138,64 @@ PLOW_DEVICE void bring_tile(const BodyContext& ctx, const GroupTile& tile, Group
   B::await_stage(false);
 }
 
-// Slices of which a lane has the activations: the one that is split and those on their way. Beside gains there are registers for two.
-template <bool kHasGain>
-constexpr uint32_t kSlicesOnWay = kHasGain ? 2 : kStepSlices;
-
-// A lane's activations, as HasGroupUnit takes them.
-template <bool kHasGain>
-struct GroupRows {
-  const float* row[2];  // g and g + 8; others' where there is none, whose sums count for nothing
-  float x[kSlicesOnWay<kHasGain>][8];
-  float square[2];
-};
-
 struct alignas(8) TwoFloats {
   float value[2];
 };
 
-// Columns `column`, which is even, and the next of a row; 0 outside of the product's. Without a branch: between products
-// that are under way the group's threads must not part.
-PLOW_DEVICE void load_pair(const float* row, uint32_t column, Range k, float& first, float& second) {
-  const TwoFloats two = *reinterpret_cast<const TwoFloats*>(row + (column < k.end ? column : k.begin / 2 * 2));
-  first = column >= k.begin && column < k.end ? two.value[0] : 0.0f;
-  second = column + 1 >= k.begin && column + 1 < k.end ? two.value[1] : 0.0f;
-}
+// A warp's 16 rows of a part: a lane asks for four columns of rows l / 8, l / 8 + 4 and so on, whole lines of the cache a row.
+struct LanePart {
+  FourFloats rows[4];
+};
+// Where they are, and which columns are the product's: held in registers, since what meets forgets what was read.
+struct LaneRows {
+  const float* tile;
+  uint32_t offset[4];
+  Range k;
+  uint32_t first;  // of the lane's columns, in part 0
+};
 template <class B>
-PLOW_DEVICE void load_slice(const GroupTile& tile, uint32_t step, uint32_t slice, const float* const (&row)[2], float (&x)[8]) {
-  const uint32_t column = ((tile.first_atom + step) * kStepSlices + slice) * 16 + lane<B>() % 4 * 2;
+PLOW_DEVICE LaneRows lane_rows(const BodyContext& ctx, const GroupTile& tile) {
+  const TensorEntry& x = *tile.product->x;
+  LaneRows rows{arena_row(ctx, x, tile.first_row), {}, tile.product->k, tile.first_atom * kStepColumns + lane<B>() % 8 * 4};
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 4; ++i)
+    rows.offset[i] = min_u32(wave<B>() * 16 + lane<B>() / 8 + 4 * i, tile.n_rows - 1) * (x.row_stride / static_cast<uint32_t>(sizeof(float)));
+  return rows;
+}
+
+// 0 outside of the product's columns; of rows that are not there others', whose sums count for nothing. Without a branch:
+// between products that are under way the group's threads must not part.
+PLOW_DEVICE void load_part(const LaneRows& from, uint32_t part, LanePart& to) {
+  const uint32_t column = from.first + part * kPartColumns;
+  const uint32_t there = column < from.k.end ? column : from.k.begin / 4 * 4;
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 4; ++i) to.rows[i] = *reinterpret_cast<const FourFloats*>(from.tile + from.offset[i] + there);
+}
+// Only here, since nothing of it may be looked at sooner.
+template <class B>
+PLOW_DEVICE void leave_part(const LaneRows& from, uint32_t part, LanePart& own, float* rows) {
+  const uint32_t column = from.first + part * kPartColumns;
+  PLOW_UNROLL
+  for (uint32_t i = 0; i < 4; ++i) {
+    PLOW_UNROLL
+    for (uint32_t j = 0; j < 4; ++j)
+      own.rows[i].value[j] = column + j >= from.k.begin && column + j < from.k.end ? own.rows[i].value[j] : 0.0f;
+    *reinterpret_cast<FourFloats*>(rows + (lane<B>() / 8 + 4 * i) * GroupMemory::kPartStride + lane<B>() % 8 * 4) = own.rows[i];
+  }
+}
+
+// A lane's activations of a slice, as HasGroupUnit takes them.
+template <class B>
+PLOW_DEVICE void load_slice(const float* rows, uint32_t slice, float (&x)[8]) {
+  const float* own = rows + lane<B>() / 4 * GroupMemory::kPartStride + slice * 16 + lane<B>() % 4 * 2;
   PLOW_UNROLL
   for (uint32_t half = 0; half < 2; ++half) {
     PLOW_UNROLL
-    for (uint32_t u = 0; u < 2; ++u)
-      load_pair(row[u], column + 8 * half, tile.product->k, x[4 * half + 2 * u], x[4 * half + 2 * u + 1]);
+    for (uint32_t u = 0; u < 2; ++u) {
+      const TwoFloats two = *reinterpret_cast<const TwoFloats*>(own + 8 * u * GroupMemory::kPartStride + 8 * half);
+      x[4 * half + 2 * u] = two.value[0];
+      x[4 * half + 2 * u + 1] = two.value[1];
+    }
   }
 }
 
@@ -182,19 +215,17 @@ PLOW_DEVICE void apply_gain(const float* gains, float offset, uint32_t slice, fl
   }
 }
 
-// All steps of a tile.
+// All steps of a tile. `squares`: of a norm, the lane's parts of its two rows' sums of squares.
 template <class B, bool kHasGain>
 PLOW_DEVICE void multiply_steps(const BodyContext& ctx, const GroupTile& tile, GroupMemory& memory, float (&sums)[128],
-                               GroupRows<kHasGain>& rows) {
-  constexpr uint32_t kOnWay = kSlicesOnWay<kHasGain>;
+                               float (&squares)[2]) {
+  constexpr uint32_t kOnWay = kStepParts;  // parts of which a lane has activations on their way: one comes too late
+  const LaneRows from = lane_rows<B>(ctx, tile);
+  float* rows = memory.parts[wave<B>()];
+  LanePart parts[kOnWay];
   PLOW_UNROLL
-  for (uint32_t u = 0; u < 2; ++u) {
-    const uint32_t row = wave<B>() * 16 + lane<B>() / 4 + 8 * u;
-    rows.row[u] = arena_row(ctx, *tile.product->x, tile.first_row + min_u32(row, tile.n_rows - 1));
-    rows.square[u] = 0;
-  }
-  PLOW_UNROLL
-  for (uint32_t slice = 0; slice < kOnWay; ++slice) load_slice<B>(tile, 0, slice, rows.row, rows.x[slice]);
+  for (uint32_t part = 0; part < kOnWay; ++part) load_part(from, part, parts[part]);
+  squares[0] = squares[1] = 0;
   SplitActivations sets[2];
   PLOW_UNROLL_BY(1)
   for (uint32_t step = 0; step < tile.n_steps; ++step) {
@@ -202,12 +233,19 @@ PLOW_DEVICE void multiply_steps(const BodyContext& ctx, const GroupTile& tile, G
     const auto weights = B::group_operand(memory.steps[step % kGroupSteps]);
     PLOW_UNROLL
     for (uint32_t slice = 0; slice < kStepSlices; ++slice) {
+      const uint32_t part = slice / kPartSlices;
+      if (slice % kPartSlices == 0) {
+        B::settle_wave();  // nobody reads the part before
+        leave_part<B>(from, step * kStepParts + part, parts[part % kOnWay], rows);
+        load_part(from, step * kStepParts + part + kOnWay, parts[part % kOnWay]);
+        B::settle_wave();
+      }
       B::template group_await<1>();
       if (slice == 1) B::settle();
-      float (&x)[8] = rows.x[slice % kOnWay];
-      if constexpr (kHasGain) apply_gain<B>(memory.gains[step % kGroupSteps], tile.product->offset, slice, x, rows.square);
+      float x[8];
+      load_slice<B>(rows, slice % kPartSlices, x);
+      if constexpr (kHasGain) apply_gain<B>(memory.gains[step % kGroupSteps], tile.product->offset, slice, x, squares);
       sets[slice % 2] = split(x);
-      load_slice<B>(tile, step, slice + kOnWay, rows.row, x);
       B::group_begin();
       PLOW_UNROLL
       for (uint32_t set = kSplit; set-- > 0;)
@@ -221,7 +259,7 @@ PLOW_DEVICE void multiply_steps(const BodyContext& ctx, const GroupTile& tile, G
 // The group's sums, and those of rows' squares, to the memory. (A root's slow path is a call, beside which ptxas would not
 // let products be under way.)
 template <class B, bool kHasGain>
-PLOW_DEVICE void leave_sums(const float (&sums)[128], const GroupRows<kHasGain>& rows, GroupMemory& memory) {
+PLOW_DEVICE void leave_sums(const float (&sums)[128], const float (&squares)[2], GroupMemory& memory) {
   const uint32_t row = wave<B>() * 16 + lane<B>() / 4;
   PLOW_UNROLL
   for (uint32_t u = 0; u < 2; ++u) {
@@ -231,7 +269,7 @@ PLOW_DEVICE void leave_sums(const float (&sums)[128], const GroupRows<kHasGain>&
       *reinterpret_cast<TwoFloats*>(memory.sums + (row + 8 * u) * GroupMemory::kSumsStride + 8 * j + lane<B>() % 4 * 2) = two;
     }
     if (!kHasGain) continue;
-    float square = B::add(rows.square[u], B::lane_xor(rows.square[u], 1));
+    float square = B::add(squares[u], B::lane_xor(squares[u], 1));
     square = B::add(square, B::lane_xor(square, 2));
     if (lane<B>() % 4 == 0) memory.factors[row + 8 * u] = square;
   }
@@ -306,11 +344,10 @@ PLOW_DEVICE_CALL void multiply_tile(const BodyContext& ctx, const Packet& packet
   Product product{};
   const GroupTile tile = group_tile(ctx, packet, index, product);
   GroupMemory& memory = group_memory(ctx);
-  float sums[128];
-  GroupRows<kHasGain> rows;
-  multiply_steps<B, kHasGain>(ctx, tile, memory, sums, rows);
+  float sums[128], squares[2];
+  multiply_steps<B, kHasGain>(ctx, tile, memory, sums, squares);
   B::settle();  // no step is read any more
-  leave_sums<B, kHasGain>(sums, rows, memory);
+  leave_sums<B, kHasGain>(sums, squares, memory);
 }
 
 // The other warps' part, and then all threads'.
