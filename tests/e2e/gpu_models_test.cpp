@@ -83,6 +83,25 @@ class GpuBundle {
   MappedFile tape_;
 };
 
+// Prompts alone have the bits that they have together: all positions, or those of chunks that fill a step, which the program
+// of many rows makes either way. Some positions' logits are asked for, so that a step has room for the chunks.
+void expect_the_same_bits(Engine& engine, const Golden& golden, uint32_t chunk, bool all) {
+  const std::vector<const GoldenPrompt*> group = {&golden.prompts.at(6), &golden.prompts.at(7), &golden.prompts.at(6)};
+  const auto together = teacher_forced(engine, group, chunk);
+  size_t compared = 0;
+  for (size_t i = 0; i < group.size(); ++i) {
+    const auto alone = teacher_forced(engine, {group[i]}, chunk)[0];
+    ASSERT_EQ(alone.size(), together[i].size());
+    const uint32_t length = alone.rbegin()->first + 1;
+    for (const auto& [position, logits] : alone) {
+      if (!all && position >= length / chunk * chunk) continue;
+      EXPECT_EQ(logits, together[i].at(position)) << "a batch changes no bit, chunk " << chunk << ", position " << position;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, group.size());
+}
+
 class TinyModelOnGpu : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -114,27 +133,6 @@ class TinyModelOnGpu : public testing::TestWithParam<std::string> {
     expect_within(engine, tolerance, chunk, prompt, 1);  // fibers take their time
   }
 
-  // Prompts alone have the bits that they have together: all positions, or those of chunks that fill a step, which the
-  // program of many rows makes either way.
-  void expect_the_same_bits(Engine& engine, uint32_t chunk, bool all) {
-    const std::vector<size_t> prompts = {2, 6, 7};  // of 40, 65 and 130 tokens and their answers
-    std::vector<const GoldenPrompt*> group;
-    for (const size_t i : prompts) group.push_back(&golden_.prompts.at(i));
-    const auto together = teacher_forced(engine, group, chunk);
-    size_t compared = 0;
-    for (size_t i = 0; i < group.size(); ++i) {
-      const auto alone = teacher_forced(engine, {group[i]}, chunk);
-      const uint32_t length = static_cast<uint32_t>(alone[0].rbegin()->first) + 1;
-      ASSERT_EQ(alone[0].size(), together[i].size());
-      for (const auto& [position, logits] : alone[0]) {
-        if (!all && position >= length / chunk * chunk) continue;
-        EXPECT_EQ(logits, together[i].at(position)) << "a batch changes no bit, chunk " << chunk << ", position " << position;
-        ++compared;
-      }
-    }
-    EXPECT_GT(compared, 0u);
-  }
-
   // A GPU of this machine, or nothing with a reason.
   static std::unique_ptr<GpuDriver> gpu(std::string& why_not) {
     auto driver = open_cuda(0);
@@ -152,10 +150,10 @@ TEST_P(TinyModelOnGpu, LogitsAreTransformersOnAnEmulatedGpu) {
   expect_within_on_emulated<emulated::EmulatedTapeTeam>(Isa::kSm90a);
 }
 
-// A prompt of 17 tokens in a step of the program of many rows.
+// A prompt of 65 tokens and its answer, in steps of the program of many rows.
 TEST_P(TinyModelOnGpu, LogitsAreTransformersOnAnEmulatedGpuWhoseWarpsMultiplyAsAGroup) {
   if (!full() && !stands_for_its_family(GetParam())) GTEST_SKIP() << kWhySkipped;
-  expect_within_on_emulated<emulated::EmulatedGroupTeam>(Isa::kSm90a, DType::kBf16, 17, 5);
+  expect_within_on_emulated<emulated::EmulatedGroupTeam>(Isa::kSm90a, DType::kBf16, 64, 6);
 }
 
 TEST_P(TinyModelOnGpu, LogitsAreTransformersOnAnEmulatedGpuWithoutTape) {
@@ -189,14 +187,32 @@ TEST_P(TinyModelOnGpu, LogitsAreTransformers) {
     EXPECT_GT(outcome.tokens, 100u);
     for (const Divergence& d : outcome.divergences)
       EXPECT_LE(d.margin, 2 * tolerance) << "prompt " << d.prompt << ", token " << d.token;
-    expect_the_same_bits(engine, 20, false);
+    expect_the_same_bits(engine, golden_, 20, false);
     const GpuBundle invariant(GetParam(), Isa::kSm90a, kv_dtype, workers, true);
     Engine of_invariant = invariant.engine(gpu(why_not));
-    expect_the_same_bits(of_invariant, 7, true);
-    expect_the_same_bits(of_invariant, 20, true);
+    expect_the_same_bits(of_invariant, golden_, 7, true);
+    expect_the_same_bits(of_invariant, golden_, 20, true);
     printf("%s, cache %s: worst logit error %.2f of the tolerance, %zu greedy tokens, %zu differ\n",
            GetParam().c_str(), dtype_name(kv_dtype), worst_, static_cast<size_t>(outcome.tokens),
            outcome.divergences.size());
+  }
+}
+
+// Within a program bits depend on nothing, and between two of them only where the plan lets them.
+TEST(BatchInvariant, ARowHasTheSameBitsInBothProgramsIfThePlanSaysSo) {
+  using Team = emulated::EmulatedGroupTeam;
+  if (!fs::exists(kTiny / "llama")) GTEST_SKIP() << "no tiny models here";
+  Golden golden = read_golden(kGolden / "llama.json").value();
+  for (const size_t i : {6, 7})  // their first 29 tokens
+    std::erase_if(golden.prompts.at(i).logits, [](const GoldenLogits& logits) { return logits.position > 28; });
+  for (const bool batch_invariant : {false, true}) {
+    const GpuBundle bundle("llama", Isa::kSm90a, DType::kBf16, 3, batch_invariant);
+    Engine engine = bundle.engine(std::make_unique<emulated::EmulatedDriver<Team>>(
+        emulated::EmulatedOptions{.n_workers = 3, .isa = Isa::kSm90a}));
+    expect_the_same_bits(engine, golden, 29, batch_invariant);
+    const GoldenPrompt* prompt = &golden.prompts.at(6);
+    const auto few = teacher_forced(engine, {prompt}, 8)[0], many = teacher_forced(engine, {prompt}, 29)[0];
+    EXPECT_EQ(few == many, batch_invariant);
   }
 }
 
