@@ -161,7 +161,7 @@ double prompt_operations(const ModelShape& s, double rows) {
   return s.layers * (2 * rows * products + 2 * rows * rows * q);
 }
 
-// The prompt three times; the first is not counted.
+// The prompt three times, after one that is not counted.
 Status time_prompt(Engine& engine, uint32_t slot, std::span<const uint32_t> prompt, const ModelShape& shape) {
   std::vector<double> times;
   for (uint32_t repeat = 0; repeat < 4; ++repeat) {

@@ -102,11 +102,8 @@ class Placer {
   }
 
   uint32_t column_pieces(uint32_t op) const { return std::min(tiles_.ops[op].n_tiles, n_workers_); }
-  uint32_t row_pieces(uint32_t op) const {
-    return std::min(max_row_tiles(tiles_.shape, tiles_.ops[op].row_kind), n_workers_);
-  }
-
   uint32_t row_tiles(uint32_t op) const { return max_row_tiles(tiles_.shape, tiles_.ops[op].row_kind); }
+  uint32_t row_pieces(uint32_t op) const { return std::min(row_tiles(op), n_workers_); }
 
   // Into how many classes row tiles go when each is a task with each column tile: so that the busiest worker has the fewest tiles,
   // with the fewest tasks.
@@ -129,7 +126,7 @@ class Placer {
     if (column_pieces(op) == 1) return Split::kRows;
     const auto largest = [](uint32_t parts, uint32_t pieces) { return double{1} * ((parts + pieces - 1) / pieces) / parts; };
     const double by_columns = largest(tiles_.ops[op].n_tiles, column_pieces(op));
-    const double by_rows = largest(max_row_tiles(tiles_.shape, tiles_.ops[op].row_kind), row_pieces(op));
+    const double by_rows = largest(row_tiles(op), row_pieces(op));
     Load rows = share_of(loads_[op], by_rows);
     rows.weights = loads_[op].weights;  // every worker passes them all
     return time_of(rows) < time_of(share_of(loads_[op], by_columns)) ? Split::kRows : Split::kColumns;

@@ -163,15 +163,15 @@ PLOW_DEVICE LaneRows lane_rows(const BodyContext& ctx, const GroupTile& tile) {
   return rows;
 }
 
-// 0 outside of the product's columns; of rows that are not there others', whose sums count for nothing. Without a branch:
-// between products that are under way the group's threads must not part.
+// Of rows that are not there others', whose sums count for nothing. Without a branch, like what follows: between products that
+// are under way the group's threads must not part.
 PLOW_DEVICE void load_part(const LaneRows& from, uint32_t part, LanePart& to) {
   const uint32_t column = from.first + part * kPartColumns;
   const uint32_t there = column < from.k.end ? column : from.k.begin / 4 * 4;
   PLOW_UNROLL
   for (uint32_t i = 0; i < 4; ++i) to.rows[i] = *reinterpret_cast<const FourFloats*>(from.tile + from.offset[i] + there);
 }
-// Only here, since nothing of it may be looked at sooner.
+// 0 outside of the product's columns: only here, since a look at what was asked for waits for it.
 template <class B>
 PLOW_DEVICE void leave_part(const LaneRows& from, uint32_t part, LanePart& own, float* rows) {
   const uint32_t column = from.first + part * kPartColumns;
