@@ -66,9 +66,9 @@ Definition unit_of (op : nat) : nat :=
   | 43 => let d := attribute 0 in let kv := cols 1 in                                  (* attention_part *)
           when ((0 <? kv) && divides d kv && (0 <? cols 0) && divides kv (cols 0) && are_parts (attribute 4) &&
                 (out_cols =? kv / d * (attribute 4 * (cols 0 / kv * (d + 2))))) (cols 0 / kv * (d + 2))
-  | 44 => let unit := attribute 2 * attribute 0 in                                     (* attention_merge *)
-          when ((0 <? out_cols) && divides unit out_cols && are_parts (attribute 1) &&
-                (cols 0 =? out_cols / unit * (attribute 1 * (attribute 2 * (attribute 0 + 2))))) unit
+  | 44 => let kv_head := attribute 2 * attribute 0 in                                  (* attention_merge *)
+          when ((0 <? out_cols) && divides kv_head out_cols && are_parts (attribute 1) &&
+                (cols 0 =? out_cols / kv_head * (attribute 1 * (attribute 2 * (attribute 0 + 2))))) (attribute 0)
   | _ => 0
   end.
 
@@ -127,8 +127,8 @@ Definition footprint (op : nat) : list region :=
   | 43 => let d := attribute 0 in let heads := cols 0 / cols 1 in let kv_head := attribute 4 * (heads * (d + 2)) in
           let b := first / kv_head in let e := (last - 1) / kv_head + 1 in
           [tile 0 (b * (heads * d)) (e * (heads * d)); any 1 (b * d) (e * d); write]
-  | 44 => let unit := attribute 2 * attribute 0 in let parts := attribute 1 * (attribute 2 * (attribute 0 + 2)) in
-          [tile 0 (first / unit * parts) (last / unit * parts); write]
+  | 44 => let kv_head := attribute 2 * attribute 0 in let parts := attribute 1 * (attribute 2 * (attribute 0 + 2)) in
+          [tile 0 (first / kv_head * parts) (((last - 1) / kv_head + 1) * parts); write]
   | _ => []
   end.
 End Instance.

@@ -24,7 +24,7 @@ PLOW_DEVICE bool tape_run(const Device& device, const ProgramTable& program, con
   Product product{};
   if (!has_one_range(packet) || !product_of(packet, program.tensors, product) || !comes_in_pieces(product)) return false;
   const Rows kind = static_cast<Rows>(packet.row_kind);
-  if (HasGroupUnit<B> && is_for_group(program, packet, product)) return false;
+  if (is_for_group<B>(program, packet)) return false;
   run.tile_rows = row_tile_size(program, kind);
   run.rows_apart = packet.row_stride * run.tile_rows;
   run.rows = {packet.row_first * run.tile_rows, step_rows(*device.step, kind)};
@@ -35,8 +35,7 @@ PLOW_DEVICE bool tape_run(const Device& device, const ProgramTable& program, con
   run.row_tiles = shape.row_tiles;
   run.chunk_atoms = shape.chunk_atoms;
   run.chunks = product_chunks(product, shape.chunk_atoms);
-  run.columns = {0, 0};
-  for_columns(packet, product.out->cols, [&](uint32_t begin, uint32_t end) { run.columns = {begin, end}; });
+  run.columns = only_range(packet, product.out->cols);
   return true;
 }
 

@@ -39,7 +39,7 @@ PLOW_DEVICE void make_pass(const ProductRows& rows, const ProductPass& pass, flo
 }
 
 template <class B>
-PLOW_DEVICE void multiply_passes(const BodyContext& ctx, const Packet& packet, const Product& product, Range range) {
+PLOW_DEVICE_BODY void passes_team_body(const BodyContext& ctx, const Packet& packet, const Product& product, Range range) {
   const TensorEntry& matrix = *product.matrix;
   const uint32_t element = matrix.dtype == DType::kF32 ? 4 : 2, step = rows_of_pass<B>(matrix.dtype);
   float* squares = reinterpret_cast<float*>(ctx.shared);
@@ -61,24 +61,15 @@ PLOW_DEVICE void multiply_passes(const BodyContext& ctx, const Packet& packet, c
   }
 }
 
-template <class B>
-PLOW_DEVICE_BODY void passes_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
-  Product product{};
-  (void)product_of(packet, ctx.program->tensors, product);
-  multiply_passes<B>(ctx, packet, product, packet_rows(ctx, packet, row_tile));
-}
-
+// Of a packet that is not for a group.
 template <class B>
 PLOW_DEVICE void product_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
   Product product{};
   if (!product_of(packet, ctx.program->tensors, product)) return B::trap();
-  if constexpr (HasGroupUnit<B>) {
-    if (is_for_group(*ctx.program, packet, product)) return group_team_body<B>(ctx, packet, product, row_tile);
-  }
   if constexpr (HasWarpUnit<B>) {
-    if (comes_in_pieces(product)) return piece_team_body<B>(ctx, packet, row_tile);
+    if (comes_in_pieces(product)) return piece_team_body<B>(ctx, packet, product, row_tile);
   }
-  passes_team_body<B>(ctx, packet, row_tile);
+  passes_team_body<B>(ctx, packet, product, packet_rows(ctx, packet, row_tile));
 }
 
 }  // namespace plow::dev

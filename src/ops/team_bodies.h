@@ -33,11 +33,16 @@ struct TeamBodies {
     static_assert(IsTeam<B>);
     switch (static_cast<Op>(packet.body)) {
 #define PLOW_TEAM_PRODUCT(Name, text)
+#define PLOW_TEAM_ATTENTION(Name, text)                                                                  \
+  case Op::k##Name:                                                                                      \
+    if (attends_by_matrices<B>(ctx, packet)) attention_matrices_team_body<B>(ctx, packet, row_tile);     \
+    return text##_team_body<B>(ctx, packet, row_tile);
 #define PLOW_TEAM_BODY(Name, text) \
   case Op::k##Name:                \
     return text##_team_body<B>(ctx, packet, row_tile);
 #include "ops/team_bodies.def"
       default:
+        if (is_for_group<B>(ctx, packet)) return group_product_team_body<B>(ctx, packet, row_tile);
         product_team_body<B>(ctx, packet, row_tile);
     }
   }

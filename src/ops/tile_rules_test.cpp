@@ -165,11 +165,12 @@ TEST(TileRules, APartReadsItsKvHeadAndAMergeAllPartsOfIts) {
   expect_columns(of_part[2], RowAccess::kTile, 48, 60);
 
   const Case merge{Op::kAttentionMerge, {tokens(72), tokens(16)}, {4, 3, 2}};
-  EXPECT_EQ(tile_rule(merge.op)->column_unit(instance_of(merge)), 8u);
-  const auto of_merge = accesses_of(merge, 8, 16);
+  EXPECT_EQ(tile_rule(merge.op)->column_unit(instance_of(merge)), 4u);
+  const auto of_merge = accesses_of(merge, 12, 16);  // the second head of the second KV head
   ASSERT_EQ(of_merge.size(), 2u);
   expect_columns(of_merge[0], RowAccess::kTile, 36, 72);
-  expect_columns(of_merge[1], RowAccess::kTile, 8, 16);
+  expect_columns(of_merge[1], RowAccess::kTile, 12, 16);
+  expect_columns(accesses_of(merge, 4, 12)[0], RowAccess::kTile, 0, 72);  // of both
 }
 
 }  // namespace

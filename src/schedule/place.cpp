@@ -9,6 +9,8 @@ namespace plow {
 
 namespace {
 
+uint32_t divided_up(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
+
 class Placer {
  public:
   Placer(const OpGraph& graph, const TileGraph& tiles, const Part& part, uint32_t n_workers)
@@ -27,12 +29,18 @@ class Placer {
       missing[o] = static_cast<uint32_t>(producers_[o].size());
       if (missing[o] == 0) ready.push(o);
     }
+    std::vector<bool> placed(tiles_.ops.size());
     while (!ready.empty()) {
-      const uint32_t op = ready.top();
+      const uint32_t next = ready.top();
       ready.pop();
-      place(op);
-      for (const uint32_t consumer : consumers_[op]) {
-        if (--missing[consumer] == 0) ready.push(consumer);
+      if (placed[next]) continue;
+      const std::vector<uint32_t> siblings = siblings_of(next);
+      place(siblings);
+      for (const uint32_t op : siblings) {
+        placed[op] = true;
+        for (const uint32_t consumer : consumers_[op]) {
+          if (--missing[consumer] == 0) ready.push(consumer);
+        }
       }
     }
     result_.makespan_ns = *std::max_element(free_ns_.begin(), free_ns_.end());
@@ -101,6 +109,22 @@ class Placer {
     result_.queue_index.push_back(result_.queue_length[worker]++);
   }
 
+  // The operator and those that are products of the same, of the same operators' values, and so ready with it, where all are
+  // shared out by columns: q, k and v.
+  std::vector<uint32_t> siblings_of(uint32_t op) const {
+    if (!is_product_by_columns(op) || producers_[op].empty()) return {op};
+    std::vector<uint32_t> siblings;
+    for (const uint32_t other : consumers_[producers_[op][0]]) {
+      if (is_product_by_columns(other) && producers_[other] == producers_[op] && first_input(other) == first_input(op)) siblings.push_back(other);
+    }
+    return siblings;
+  }
+  NodeId first_input(uint32_t op) const { return graph_.inputs_of(tiles_.ops[op].from)[0]; }
+  bool is_product_by_columns(uint32_t op) const {
+    const TileOp& tile_op = tiles_.ops[op];
+    return loads_[op].products.value > 0 && tile_op.split == Split::kAuto && tile_op.n_tiles > 1 && row_pieces(op) == 1;
+  }
+
   uint32_t column_pieces(uint32_t op) const { return std::min(tiles_.ops[op].n_tiles, n_workers_); }
   uint32_t row_tiles(uint32_t op) const { return max_row_tiles(tiles_.shape, tiles_.ops[op].row_kind); }
   uint32_t row_pieces(uint32_t op) const { return std::min(row_tiles(op), n_workers_); }
@@ -108,10 +132,9 @@ class Placer {
   // Into how many classes row tiles go when each is a task with each column tile: so that the busiest worker has the fewest tiles,
   // with the fewest tasks.
   uint32_t row_classes(uint32_t op) const {
-    const auto divided = [](uint32_t a, uint32_t b) { return (a + b - 1) / b; };
     uint32_t best = 1, least = 0xffffffffu;
     for (uint32_t classes = 1; classes <= row_tiles(op); ++classes) {
-      const uint32_t tiles = divided(tiles_.ops[op].n_tiles * classes, n_workers_) * divided(row_tiles(op), classes);
+      const uint32_t tiles = divided_up(tiles_.ops[op].n_tiles * classes, n_workers_) * divided_up(row_tiles(op), classes);
       if (tiles < least) best = classes, least = tiles;
     }
     return best;
@@ -132,18 +155,60 @@ class Placer {
     return time_of(rows) < time_of(share_of(loads_[op], by_columns)) ? Split::kRows : Split::kColumns;
   }
 
-  // Columns are shared out in equal runs, run i to worker i: operators of the same width then lie on the same workers, and
-  // element-wise ones need no wait.
+  // Siblings have workers of their own, so that none has a packet of two of them, where the busiest has no more tiles than if
+  // each were shared out over all.
+  void place(const std::vector<uint32_t>& siblings) {
+    const uint32_t most = siblings.size() > 1 ? tiles_apart(siblings) : 0;
+    uint32_t busiest = 0, first_worker = 0;
+    for (const uint32_t op : siblings) busiest += divided_up(tiles_.ops[op].n_tiles, column_pieces(op));
+    for (const uint32_t op : siblings) {
+      if (most == 0 || most > busiest) {
+        place(op);
+        continue;
+      }
+      const uint32_t pieces = divided_up(tiles_.ops[op].n_tiles, most);
+      place_columns(op, first_worker, pieces);
+      first_worker += pieces;
+    }
+  }
+
+  // The fewest tiles of a worker with which there are workers for each of the operators; 0: there are fewer than operators.
+  uint32_t tiles_apart(const std::vector<uint32_t>& ops) const {
+    if (ops.size() > n_workers_) return 0;
+    for (uint32_t most = 1;; ++most) {
+      uint64_t workers = 0;
+      for (const uint32_t op : ops) workers += divided_up(tiles_.ops[op].n_tiles, most);
+      if (workers <= n_workers_) return most;
+    }
+  }
+
+  // In equal runs, one a worker, from `first_worker` on.
+  void place_columns(uint32_t op, uint32_t first_worker, uint32_t pieces) {
+    const uint64_t n_tiles = tiles_.ops[op].n_tiles;
+    for (uint32_t i = 0; i < pieces; ++i) {
+      const auto first = static_cast<uint32_t>(i * n_tiles / pieces), last = static_cast<uint32_t>((i + 1) * n_tiles / pieces);
+      add_task(op, first_worker + i, first, last - first, 0, 1);
+    }
+    behind_columns_ = first_worker + pieces;
+  }
+
+  // Where the runs of an operator begin that has fewer than there are workers: at the first, so that operators of the same
+  // width lie on the same workers and element-wise ones need no wait, or behind the runs before, if all begin earlier there.
+  uint32_t first_worker(uint32_t op, uint32_t pieces) const {
+    if (behind_columns_ + pieces > n_workers_) return 0;
+    const auto last_start = [&](uint32_t first) {
+      double last = 0;
+      for (uint32_t i = 0; i < pieces; ++i) last = std::max(last, start_ns(op, first + i));
+      return last;
+    };
+    return last_start(behind_columns_) < last_start(0) ? behind_columns_ : 0;
+  }
+
   void place(uint32_t op) {
     const TileOp& tile_op = tiles_.ops[op];
     const Split split = tile_op.split == Split::kAuto ? best_split(op) : tile_op.split;
     if (split == Split::kColumns && column_pieces(op) > 1) {
-      const uint32_t pieces = column_pieces(op);
-      for (uint32_t i = 0; i < pieces; ++i) {
-        const uint32_t first = static_cast<uint32_t>(uint64_t{i} * tile_op.n_tiles / pieces);
-        const uint32_t last = static_cast<uint32_t>(uint64_t{i + 1} * tile_op.n_tiles / pieces);
-        add_task(op, i, first, last - first, 0, 1);
-      }
+      place_columns(op, first_worker(op, column_pieces(op)), column_pieces(op));
     } else if (split == Split::kGrid && row_pieces(op) > 1) {
       place_grid(op, row_classes(op));
     } else if (split == Split::kRows && row_pieces(op) > 1) {
@@ -170,7 +235,7 @@ class Placer {
   const OpGraph& graph_;
   const TileGraph& tiles_;
   const Part& part_;
-  uint32_t n_workers_, next_of_grid_ = 0;
+  uint32_t n_workers_, next_of_grid_ = 0, behind_columns_ = 0;
   std::vector<double> free_ns_;
   std::vector<Load> loads_;
   std::vector<double> rank_;

@@ -217,11 +217,10 @@ class Rig {
         for (uint32_t r = 0; r * program_.token_row_tile < p_.n_rows(); ++r) {
           if (static_cast<Op>(packet.body) == Op::kAttentionMerge) {
             dev::attention_merge_team_body<Team>(context, packet, r);
-          } else if (static_cast<Op>(packet.body) == Op::kAttentionPart) {
-            dev::attention_part_team_body<Team>(context, packet, r);
-          } else {
-            dev::attention_team_body<Team>(context, packet, r);
+            continue;
           }
+          if (dev::attends_by_matrices<Team>(context, packet)) dev::attention_matrices_team_body<Team>(context, packet, r);
+          dev::attention_team_body<Team>(context, packet, r);
         }
       });
     }

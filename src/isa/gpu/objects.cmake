@@ -57,12 +57,12 @@ set(PLOW_NVCC_FLAGS -cubin -rdc=true -std=c++20 -O3 --expt-relaxed-constexpr -fm
 set(PLOW_AMDGPU_FLAGS --target=amdgcn-amd-amdhsa -nogpulib -ffreestanding -fno-exceptions -fno-rtti -O3 -fno-optimize-sibling-calls -std=c++20 -mcode-object-version=6
   -ffp-contract=off -Wall -Wextra -Werror -I ${CMAKE_SOURCE_DIR}/src)
 
-# The bodies of NVIDIA's objects: of the operators of team_bodies.def that are no products, and one of all that are.
+# The bodies of NVIDIA's objects: of the operators of team_bodies.def that are no products, one of all that are, and what many rows do another way.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/team_bodies.def)
-file(STRINGS ${CMAKE_SOURCE_DIR}/src/ops/team_bodies.def lines REGEX "^PLOW_TEAM_BODY\\(")
-set(PLOW_TEAM_BODIES product)
+file(STRINGS ${CMAKE_SOURCE_DIR}/src/ops/team_bodies.def lines REGEX "^PLOW_TEAM_(BODY|ATTENTION)\\(")
+set(PLOW_TEAM_BODIES product group_product attention_matrices)
 foreach(line IN LISTS lines)
-  string(REGEX REPLACE "^PLOW_TEAM_BODY\\([A-Za-z]+, ([a-z_]+)\\).*" "\\1" body "${line}")
+  string(REGEX REPLACE "^PLOW_TEAM_[A-Z]+\\([A-Za-z]+, ([a-z_]+)\\).*" "\\1" body "${line}")
   list(APPEND PLOW_TEAM_BODIES ${body})
 endforeach()
 
@@ -83,8 +83,10 @@ function(_plow_nvidia_object path isa number)
   set(parts ${folder}/interpreter.cubin)
   foreach(body IN LISTS PLOW_TEAM_BODIES)
     set(header ops/${body}/team_body.h)
-    if(body STREQUAL "product")
+    if(body MATCHES "product$")
       set(header ops/product_team_body.h)
+    elseif(body STREQUAL "attention_matrices")
+      set(header ops/attention/team_body.h)
     endif()
     _plow_nvidia_part(${folder}/${body}.cubin ${isa} ${number} ${CMAKE_SOURCE_DIR}/src/isa/nvidia/body.cu
       PLOW_BODY_HEADER="${header}" PLOW_BODY=${body}_body PLOW_BODY_TEMPLATE=${body}_team_body)

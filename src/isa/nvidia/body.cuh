@@ -1,4 +1,5 @@
-// What the kernel calls for a packet, one function an operator that is no product and one for all that are.
+// What the kernel calls for a packet: one function an operator that is no product, one for all that are, and one each for what
+// rows of many do another way, so that few rows pay nothing for it.
 // Each is compiled by itself (body.cu) and linked: in one compilation ptxas gives out registers over kernel and bodies
 // together, and a body that has enough of them alone spills.
 #pragma once
@@ -9,28 +10,15 @@
 
 namespace plow::nvidia {
 
-#define PLOW_TEAM_PRODUCT(Name, text)
-#define PLOW_TEAM_BODY(Name, text) \
-  PLOW_KEEPS_FEW_REGISTERS         \
+#define PLOW_LINKED_BODY(text) \
+  PLOW_KEEPS_FEW_REGISTERS     \
   __device__ void text##_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile);
-#include "ops/team_bodies.def"
-PLOW_KEEPS_FEW_REGISTERS
-__device__ void product_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile);
-
-// As dev::TeamBodies, which says what is required.
-struct LinkedBodies {
-  template <class B>
-  static __device__ void run(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
-    switch (static_cast<Op>(packet.body)) {
 #define PLOW_TEAM_PRODUCT(Name, text)
-#define PLOW_TEAM_BODY(Name, text) \
-  case Op::k##Name:                \
-    return text##_body(ctx, packet, row_tile);
+#define PLOW_TEAM_BODY(Name, text) PLOW_LINKED_BODY(text)
 #include "ops/team_bodies.def"
-      default:
-        product_body(ctx, packet, row_tile);
-    }
-  }
-};
+PLOW_LINKED_BODY(product)
+PLOW_LINKED_BODY(group_product)
+PLOW_LINKED_BODY(attention_matrices)
+#undef PLOW_LINKED_BODY
 
 }  // namespace plow::nvidia

@@ -13,6 +13,27 @@
 
 namespace plow::nvidia {
 
+// As dev::TeamBodies, which says what is required.
+struct LinkedBodies {
+  template <class B>
+  static __device__ void run(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+    switch (static_cast<Op>(packet.body)) {
+#define PLOW_TEAM_PRODUCT(Name, text)
+#define PLOW_TEAM_ATTENTION(Name, text)                                                               \
+  case Op::k##Name:                                                                                   \
+    if (dev::attends_by_matrices<B>(ctx, packet)) attention_matrices_body(ctx, packet, row_tile);     \
+    return text##_body(ctx, packet, row_tile);
+#define PLOW_TEAM_BODY(Name, text) \
+  case Op::k##Name:                \
+    return text##_body(ctx, packet, row_tile);
+#include "ops/team_bodies.def"
+      default:
+        if (dev::is_for_group<B>(ctx, packet)) return group_product_body(ctx, packet, row_tile);
+        product_body(ctx, packet, row_tile);
+    }
+  }
+};
+
 // One thread, from launch to end. `shared`: the team's memory, then the tape's slots and its ring.
 template <class B>
 __device__ inline void work(const Resident& resident, unsigned char* shared) {

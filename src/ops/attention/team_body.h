@@ -28,6 +28,8 @@ constexpr uint32_t most_rows_at_once(uint32_t lanes) { return kLaneUnits * lanes
 constexpr uint32_t most_passes(uint32_t lanes) {
   return (kTeamHeadDim + kLaneColumns * lanes - 1) / (kLaneColumns * lanes);
 }
+// Waves of the largest team, of 256 threads.
+constexpr uint32_t kMostWaves = 8;
 // From a lane's result to the same lane's next one: eight lanes' neighbouring results lie in different banks,
 // written lane by lane and read column by column.
 constexpr uint32_t result_stride(uint32_t lanes) { return lanes + 4; }
@@ -46,7 +48,7 @@ struct WaveResult {
   float factor[kTeamQueries];  // by which its outputs are to be multiplied
 };
 struct TeamResult {
-  float maximum[kTeamQueries], sum[kTeamQueries];
+  float maximum[kTeamQueries];
 };
 
 // The team's memory: weights of the waves, their results, the team's, the waves' outputs.
@@ -331,27 +333,37 @@ PLOW_DEVICE void attend_share(const TeamAttention& pass, PositionRange share) {
   }
 }
 
-// The waves' maxima and sums put together.
+// Calls f(wave) for each of the team, side by side.
+template <class B, class F>
+PLOW_DEVICE void for_waves(const F& f) {
+  PLOW_UNROLL
+  for (uint32_t w = 0; w < kMostWaves; ++w) {
+    if (w < n_waves<B>()) f(w);
+  }
+}
+
+// What each wave's outputs count, and the largest maximum.
 template <class B>
 PLOW_DEVICE void merge_statistics(const TeamAttention& pass) {
   const uint32_t w = B::thread() / kTeamQueries, g = B::thread() % kTeamQueries;
   if (w >= n_waves<B>()) return;
-  float largest = -__builtin_inff(), sum = 0;
-  PLOW_UNROLL_BY(1)
-  for (uint32_t i = 0; i < n_waves<B>(); ++i)
-    largest = B::max(largest, TeamPlaces<B>::waves(pass)[i].maximum[g]);
+  WaveResult* waves = TeamPlaces<B>::waves(pass);
+  float largest = -__builtin_inff();
+  for_waves<B>([&](uint32_t i) { largest = B::max(largest, waves[i].maximum[g]); });
   // A wave without positions has a maximum of -infinity, and so a factor of 0.
-  TeamPlaces<B>::waves(pass)[w].factor[g] = exp<B>(B::sub(TeamPlaces<B>::waves(pass)[w].maximum[g], largest));
-  if (w != 0) return;
-  PLOW_UNROLL_BY(1)
-  for (uint32_t i = 0; i < n_waves<B>(); ++i)
-    sum = B::fma(TeamPlaces<B>::waves(pass)[i].sum[g],
-                 exp<B>(B::sub(TeamPlaces<B>::waves(pass)[i].maximum[g], largest)), sum);
-  TeamPlaces<B>::team(pass)->maximum[g] = largest;
-  TeamPlaces<B>::team(pass)->sum[g] = sum;
+  waves[w].factor[g] = exp<B>(B::sub(waves[w].maximum[g], largest));
+  if (w == 0) TeamPlaces<B>::team(pass)->maximum[g] = largest;
 }
 
-// Column c of query g, not divided.
+template <class B>
+PLOW_DEVICE float merged_sum(const TeamAttention& pass, uint32_t g) {
+  const WaveResult* waves = TeamPlaces<B>::waves(pass);
+  float sum = 0;
+  for_waves<B>([&](uint32_t i) { sum = B::fma(waves[i].sum[g], waves[i].factor[g], sum); });
+  return sum;
+}
+
+// Column c of query g, not divided. All that it reads is on its way at once.
 template <class B, uint32_t kPasses>
 PLOW_DEVICE float merged_output(const TeamAttention& pass, uint32_t g, uint32_t c) {
   constexpr uint32_t kPassColumns = kLaneColumns * B::kLanes, kStride = result_stride(B::kLanes);
@@ -359,22 +371,25 @@ PLOW_DEVICE float merged_output(const TeamAttention& pass, uint32_t g, uint32_t 
   const float* first = TeamPlaces<B>::outputs(pass) +
                        ((c / kPassColumns * kTeamQueries + g) * kLaneColumns + c % kLaneColumns) * kStride +
                        c % kPassColumns / kLaneColumns;
-  float value = 0;
+  float parts[kMostWaves] = {};
   PLOW_UNROLL_BY(1)
-  for (uint32_t w = 0; w < n_waves<B>(); ++w) {
-    const float factor = TeamPlaces<B>::waves(pass)[w].factor[g];
-    const float* of_wave = first + w * kPasses * kTeamQueries * kLaneColumns * kStride;
-    float part = 0;
-    PLOW_UNROLL_BY(4)
-    for (uint32_t row = 0; row < lanes.rows; ++row) part = B::add(part, of_wave[row * lanes.per_row]);
-    if (factor != 0) value = B::fma(part, factor, value);  // else nothing may have been written
+  for (uint32_t row = 0; row < lanes.rows; ++row, first += lanes.per_row) {
+    for_waves<B>([&](uint32_t w) {
+      parts[w] = B::add(parts[w], first[w * kPasses * kTeamQueries * kLaneColumns * kStride]);
+    });
   }
+  float value = 0;
+  for_waves<B>([&](uint32_t w) {
+    const float factor = TeamPlaces<B>::waves(pass)[w].factor[g];
+    value = factor != 0 ? B::fma(parts[w], factor, value) : value;  // else nothing may have been written
+  });
   return value;
 }
 
 // The queries of a pass. store(query, column, output, maximum, sum): the output is not divided by the sum.
 template <class B, class T, uint32_t kPasses, bool kWhole, class Store>
 PLOW_DEVICE void attend_queries(const TeamAttention& pass, const Store& store) {
+  if (n_waves<B>() > kMostWaves) return B::trap();
   const PositionRange all = pass.positions;
   const uint32_t outputs = pass.n_queries * pass.head_dim;
   if (all.begin >= all.end) {
@@ -398,8 +413,7 @@ PLOW_DEVICE void attend_queries(const TeamAttention& pass, const Store& store) {
   PLOW_UNROLL_BY(1)
   for (uint32_t i = B::thread(); i < outputs; i += B::n_threads()) {
     const uint32_t g = i / pass.head_dim, c = i % pass.head_dim;
-    store(g, c, merged_output<B, kPasses>(pass, g, c), TeamPlaces<B>::team(pass)->maximum[g],
-          TeamPlaces<B>::team(pass)->sum[g]);
+    store(g, c, merged_output<B, kPasses>(pass, g, c), TeamPlaces<B>::team(pass)->maximum[g], merged_sum<B>(pass, g));
   }
   B::settle();
 }
@@ -475,12 +489,13 @@ PLOW_DEVICE void attend_team(const BodyContext& ctx, const Packet& packet, uint3
   }
 }
 
-// Of attention_part too.
+// Of attention_part too: first of what attends by matrices, then of the rows that do not.
+template <class B>
+PLOW_DEVICE void attention_matrices_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+  if constexpr (HasWarpUnit<B>) matrix_pass_team_body<B>(ctx, packet, row_tile, is_whole(packet));
+}
 template <class B>
 PLOW_DEVICE void attention_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
-  if constexpr (HasWarpUnit<B>) {
-    if (attends_by_matrices<B>(ctx, packet)) matrix_pass_team_body<B>(ctx, packet, row_tile, is_whole(packet));
-  }
   if (operand(ctx, packet, 1).dtype == DType::kBf16) {
     attend_team<B, Bf16>(ctx, packet, row_tile);
   } else {

@@ -1,4 +1,5 @@
-// attention_merge, for a team: a column of the output a thread, sixteen of whose parts are under way at once.
+// attention_merge, for a team: a wave makes as many columns of a query head as it has lanes. The lanes first share out the
+// parts, each making one's factor; then each has a column, sixteen of whose parts are under way at once.
 #pragma once
 
 #include "abi/attention_parts.h"
@@ -9,35 +10,42 @@ namespace plow::dev {
 
 constexpr uint32_t kPartsAtOnce = 16;  // as many as 132 workers have for each of 8 KV heads
 
-// Column c of a query; `tile` is part 0's. What was added before is rescaled when a larger maximum comes.
+// By what each part counts, in the team's memory, by wave.
+struct MergeMemory {
+  float factor[kMostAttentionParts];
+};
+
+// Lane l < n's column `c` + l of a query; `tile` is part 0's. Every lane of the wave must call.
 template <class B>
-PLOW_DEVICE float merged_column(const AttentionParts& layout, const float* tile, uint32_t query, uint32_t c) {
-  float largest = -__builtin_inff(), whole_sum = 0, whole = 0;
-  for (uint32_t first = 0; first < layout.parts; first += kPartsAtOnce) {
-    float maximum[kPartsAtOnce], sum[kPartsAtOnce], value[kPartsAtOnce];
+PLOW_DEVICE float merged_column(const AttentionParts& layout, const float* tile, uint32_t query, uint32_t c, uint32_t n,
+                                MergeMemory& memory) {
+  static_assert(B::kLanes >= kMostAttentionParts);
+  const uint32_t next = static_cast<uint32_t>(layout.tile_cols()), l = lane<B>(), last = layout.parts - 1;
+  const float* of_lane = tile + min_u32(l, last) * next;
+  const float maximum = l <= last ? of_lane[layout.maximum(query)] : -__builtin_inff(), sum = of_lane[layout.sum(query)];
+  const float* column = tile + layout.output(query) + c + min_u32(l, n - 1);
+  float value[kPartsAtOnce];
+  const auto load = [&](uint32_t first) {  // beyond the last part it is the last once more
     PLOW_UNROLL
-    for (uint32_t i = 0; i < kPartsAtOnce; ++i) {
-      // Beyond the last part it is the last once more, with a factor of 0.
-      const float* part = tile + min_u32(first + i, layout.parts - 1) * layout.tile_cols();
-      maximum[i] = first + i < layout.parts ? part[layout.maximum(query)] : -__builtin_inff();
-      sum[i] = part[layout.sum(query)];
-      value[i] = part[layout.output(query) + c];
-    }
-    const float before = largest;
+    for (uint32_t i = 0; i < kPartsAtOnce; ++i) value[i] = column[min_u32(first + i, last) * next];
+  };
+  load(0);
+  const float largest = reduce_lanes<B>(maximum, B::kLanes, Largest{});
+  // A part without positions has a maximum of -infinity, so a factor of 0.
+  const float factor = exp<B>(B::sub(maximum, largest));
+  if (l < kMostAttentionParts) memory.factor[l] = factor;
+  const float whole_sum = reduce_lanes<B>(l <= last ? B::mul(sum, factor) : 0.0f, B::kLanes, Sum{});
+  B::settle_wave();
+  float whole = 0;
+  PLOW_UNROLL_BY(1)
+  for (uint32_t first = 0;;) {
     PLOW_UNROLL
-    for (uint32_t i = 0; i < kPartsAtOnce; ++i) largest = B::max(largest, maximum[i]);
-    // Without positions so far, as with any: e^-infinity is 0.
-    const float top = largest == -__builtin_inff() ? 0.0f : largest;
-    const float rescale = exp<B>(B::sub(before, top));
-    whole_sum = B::mul(whole_sum, rescale);
-    whole = B::mul(whole, rescale);
-    PLOW_UNROLL
-    for (uint32_t i = 0; i < kPartsAtOnce; ++i) {
-      const float factor = exp<B>(B::sub(maximum[i], top));
-      whole_sum = B::fma(sum[i], factor, whole_sum);
-      whole = B::fma(value[i], factor, whole);
-    }
+    for (uint32_t i = 0; i < kPartsAtOnce; ++i) whole = B::fma(value[i], memory.factor[first + i], whole);
+    first += kPartsAtOnce;
+    if (first > last) break;
+    load(first);
   }
+  B::settle_wave();
   return B::div(whole, whole_sum);
 }
 
@@ -52,7 +60,7 @@ PLOW_DEVICE MergedColumn column_of(const BodyContext& ctx, const Packet& packet,
           column % layout.head_dim};
 }
 
-// Columns whose query part `whole_at` has whole are copied. False: the calling thread met others.
+// Columns whose query part `whole_at` has whole are copied, and the others left. False: the calling thread met others.
 template <class B>
 PLOW_DEVICE bool copy_whole_columns(const BodyContext& ctx, const Packet& packet, const AttentionParts& layout, Range rows, uint64_t whole_at) {
   constexpr uint32_t kAtOnce = 8;  // 16 loads under way
@@ -88,19 +96,21 @@ PLOW_DEVICE_BODY void attention_merge_team_body(const BodyContext& ctx, const Pa
   const Range rows = packet_rows(ctx, packet, row_tile);
   const bool many = has_many_rows(*ctx.program, packet);
   const uint64_t whole_at = layout.part_of_whole(row_tile) * layout.tile_cols();
-  if (many && copy_whole_columns<B>(ctx, packet, layout, rows, whole_at)) return;
+  if (many && B::all(copy_whole_columns<B>(ctx, packet, layout, rows, whole_at))) return;
+  MergeMemory& memory = reinterpret_cast<MergeMemory*>(ctx.shared)[wave<B>()];
+  const uint32_t of_head = ceil_div(layout.head_dim, B::kLanes);
   for_columns(packet, out.cols, [&](uint32_t begin, uint32_t end) {
-    each_piece<B, 1>(
-        rows.end - rows.begin, end - begin,
-        [&](uint32_t run, uint32_t piece) {
-          const MergedColumn from = column_of(ctx, packet, layout, rows.begin + run, begin + piece);
-          if (many && from.kv_head[whole_at + layout.maximum(from.query)] == kWholeInOnePart)
-            return from.kv_head[whole_at + layout.output(from.query) + from.c];
-          return merged_column<B>(layout, from.kv_head, from.query, from.c);
-        },
-        [&](uint32_t run, uint32_t piece, float merged) {
-          arena_row(ctx, out, rows.begin + run)[begin + piece] = merged;
-        });
+    const uint32_t of_row = (end - begin) / layout.head_dim * of_head;
+    PLOW_UNROLL_BY(1)
+    for (uint32_t i = wave<B>(); i < (rows.end - rows.begin) * of_row; i += n_waves<B>()) {
+      const uint32_t row = rows.begin + i / of_row, in_row = i % of_row, c = in_row % of_head * B::kLanes;
+      const uint32_t column = begin + in_row / of_head * layout.head_dim;
+      const MergedColumn from = column_of(ctx, packet, layout, row, column);
+      if (many && from.kv_head[whole_at + layout.maximum(from.query)] == kWholeInOnePart) continue;
+      const uint32_t n = min_u32(layout.head_dim - c, B::kLanes);
+      const float merged = merged_column<B>(layout, from.kv_head, from.query, c, n, memory);
+      if (lane<B>() < n) arena_row(ctx, out, row)[column + c + lane<B>()] = merged;
+    }
   });
 }
 

@@ -40,9 +40,15 @@ struct alignas(kAtomBytes) GroupMemory {
 };
 
 // The same for the team and its tape, which brings no pieces for them.
-PLOW_DEVICE bool is_for_group(const ProgramTable& program, const Packet& packet, const Product& product) {
-  return has_many_rows(program, packet) && product.matrix->dtype == DType::kBf16 &&
-         (product.gain == nullptr || product.gain->dtype == DType::kF32);
+template <class B>
+PLOW_DEVICE bool is_for_group(const ProgramTable& program, const Packet& packet) {
+  Product product{};
+  return HasGroupUnit<B> && has_many_rows(program, packet) && product_of(packet, program.tensors, product) &&
+         product.matrix->dtype == DType::kBf16 && (product.gain == nullptr || product.gain->dtype == DType::kF32);
+}
+template <class B>
+PLOW_DEVICE bool is_for_group(const BodyContext& ctx, const Packet& packet) {
+  return is_for_group<B>(*ctx.program, packet);
 }
 
 // Outputs of a tile.
@@ -379,13 +385,18 @@ PLOW_DEVICE void make_tile(const BodyContext& ctx, const Packet& packet, bool ha
   B::settle();
 }
 
+// REQUIRES is_for_group().
 template <class B>
-PLOW_DEVICE void group_team_body(const BodyContext& ctx, const Packet& packet, const Product& product, uint32_t row_tile) {
+PLOW_DEVICE void group_product_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+  Product product{};
+  (void)product_of(packet, ctx.program->tensors, product);
   const Range rows = packet_rows(ctx, packet, row_tile);
   const uint32_t n_rows = ceil_div(rows.end - rows.begin, kTileRows), n = column_tiles(packet, tile_width(product)) * n_rows;
   const bool has_gain = product.gain != nullptr;
   PLOW_UNROLL_BY(1)
-  for (uint32_t i = 0; i < n; ++i) make_tile<B>(ctx, packet, has_gain, {row_tile, i / n_rows, i % n_rows});
+  for (uint32_t i = 0; i < n; ++i) {
+    if constexpr (HasGroupUnit<B>) make_tile<B>(ctx, packet, has_gain, {row_tile, i / n_rows, i % n_rows});
+  }
 }
 
 }  // namespace plow::dev

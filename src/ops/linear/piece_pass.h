@@ -26,22 +26,14 @@ constexpr uint32_t kMostPieceChunks = 32;
 constexpr uint32_t kSegmentUnits = 32;  // units of eight columns whose squares a warp adds up
 constexpr uint32_t kMostSegments = kMostPieceChunks * (kMostUnits / kSegmentUnits);
 
-// What a team has of its memory for them. A is stored as lanes take it (HasWarpUnit): a unit of eight columns of rows
+// A of a window is stored as lanes take it (HasWarpUnit): a unit of eight columns of rows
 // g and g + 8 of A is two of 16 bytes, its first four columns in plane 0, the others in plane 1. Rows g of A: those of
 // the first set from 0 on, of the second from 4 on, of the third from 8 on; a row that is not there has another's
 // values, which count for nothing. Row `plane * 2 * n_rows + pair` begins at that many times `stride` units, pair
 // being row for the first and third set, n_rows + row for the second. A stride is odd, so that neighbouring rows'
 // equal units lie in different banks.
-struct PieceMemory {
-  // 80 KiB: 9 chunks of 1024 columns of one row, 2 of four.
-  static constexpr uint32_t kUnits = 5120;
-  // Sums of a pass: 256 pieces of one row, 64 of four.
-  static constexpr uint32_t kSums = 2048;
-
-  WeightUnit a[kUnits];
-  float sums[kSums];                          // [slot][chunk][row][output]
-  float squares[kPieceRows * kMostSegments];  // [row][segment]
-};
+constexpr uint32_t kPieceUnits = 5120;  // 80 KiB: 9 chunks of 1024 columns of one row, 2 of four
+constexpr uint32_t kPieceSums = 2048;   // of a pass: of 256 pieces of one row, 64 of four
 constexpr uint32_t kPlanes = 2;
 
 // How a packet's product is cut: the same for those who multiply and for those who bring the weights.
@@ -63,6 +55,9 @@ PLOW_DEVICE bool comes_in_pieces(const Product& product) {
 }
 // What the tape brings must be one range of columns.
 PLOW_DEVICE bool has_one_range(const Packet& packet) { return packet.col_stride == 1 || packet.col_count == 1; }
+PLOW_DEVICE Range only_range(const Packet& packet, uint32_t cols) {
+  return {packet.col_first * packet.tile_cols, min_u32((packet.col_first + packet.col_count) * packet.tile_cols, cols)};
+}
 
 // Chunks of columns that the product has to do with.
 PLOW_DEVICE Range product_chunks(const Product& product, uint32_t chunk_atoms) {
@@ -71,12 +66,12 @@ PLOW_DEVICE Range product_chunks(const Product& product, uint32_t chunk_atoms) {
 }
 
 PLOW_DEVICE PiecePlan piece_plan(Range chunks, uint32_t chunk_atoms, bool is_gated, uint32_t n_rows) {
-  constexpr uint32_t kOfRow = PieceMemory::kUnits / (2 * kPlanes);
+  constexpr uint32_t kOfRow = kPieceUnits / (2 * kPlanes);
   const uint32_t units = chunk_atoms * kAtomUnits, n = chunks.end - chunks.begin;
   const uint32_t of_row = n_rows == 1 ? kOfRow : kOfRow / n_rows;
   const uint32_t of_tile = n * n_rows * kAtomRows * (is_gated ? 2u : 1u);
   const uint32_t window = min_u32(n, by_units(of_row - 1, units));
-  return {chunks, units, window, PieceMemory::kSums / of_tile, window * units + 1};
+  return {chunks, units, window, kPieceSums / of_tile, window * units + 1};
 }
 
 // Calls f(first tile, tiles) for each pass over the columns [begin, end).
@@ -102,12 +97,20 @@ struct PieceWork {
   PLOW_DEVICE_MEMBER bool is_gated() const { return product.up != nullptr; }
 };
 
-// Each of the functions below that are not inlined makes its work of the packet: handed over by reference it would
-// lie in the threads' local memory, of which little is cached beside a full shared memory, and all in one function
-// would not fit into the registers.
-PLOW_DEVICE PieceWork piece_work(const BodyContext& ctx, const Packet& packet, uint32_t first_row, uint32_t n_rows) {
+// The team's memory. What the work is lies there, too, for the functions below that are not inlined, since all in one would
+// not fit into the registers: handed over by reference it would lie in the threads' local memory, of which little is cached
+// beside a full shared memory, and made again by each it would take as long as the arithmetic.
+struct PieceMemory {
+  WeightUnit a[kPieceUnits];
+  float sums[kPieceSums];                     // [slot][chunk][row][output]
+  float squares[kPieceRows * kMostSegments];  // [row][segment]
+  PieceWork work;
+};
+PLOW_DEVICE PieceMemory& piece_memory(const BodyContext& ctx) { return *reinterpret_cast<PieceMemory*>(ctx.shared); }
+
+PLOW_DEVICE PieceWork piece_work(const Product& product, uint32_t first_row, uint32_t n_rows) {
   PieceWork work{};
-  (void)product_of(packet, ctx.program->tensors, work.product);
+  work.product = product;
   work.shape = piece_shape(*work.product.matrix);
   work.plan = piece_plan(product_chunks(work.product, work.shape.chunk_atoms), work.shape.chunk_atoms,
                          work.is_gated(), n_rows);
@@ -117,16 +120,26 @@ PLOW_DEVICE PieceWork piece_work(const BodyContext& ctx, const Packet& packet, u
 }
 
 // A lane's unit of a segment of a window, on its way to A.
-template <bool kHasGain>
 struct UnitOnWay {
-  float x[8], gain[kHasGain ? 8 : 1];
+  float x[8], gain[8];
   uint32_t row, unit, segment;  // unit of the window, segment of the row
   bool exists;
 };
 
-template <class B, bool kHasGain>
-PLOW_DEVICE void load_unit(const BodyContext& ctx, const PieceWork& work, Range window, uint32_t i,
-                           UnitOnWay<kHasGain>& on_way) {
+// Gains that are not stored as floats, which plowc never writes.
+template <class B>
+PLOW_DEVICE void load_gains(const BodyContext& ctx, const Product& product, uint32_t column, float (&to)[8]) {
+  float gains[8];  // of its own, since a loop makes it lie in the threads' memory
+  PLOW_UNROLL_BY(1)
+  for (uint32_t j = 0; j < 8; ++j)
+    gains[j] = column + j < product.k.end ? gain_of<B>(ctx, *product.gain, column + j) : 0.0f;
+  PLOW_UNROLL
+  for (uint32_t j = 0; j < 8; ++j) to[j] = gains[j];
+}
+
+// A row of the arena, and one of the tape, may be read up to the next multiple of 8 columns.
+template <class B>
+PLOW_DEVICE void load_unit(const BodyContext& ctx, const PieceWork& work, Range window, uint32_t i, UnitOnWay& on_way) {
   const Product& product = work.product;
   const PiecePlan& plan = work.plan;
   const uint32_t segments = chunk_segments(plan), of_row = (window.end - window.begin) * segments;
@@ -134,34 +147,34 @@ PLOW_DEVICE void load_unit(const BodyContext& ctx, const PieceWork& work, Range 
   const uint32_t chunk = by_units(in_row * kSegmentUnits, segments * kSegmentUnits);
   const uint32_t in_chunk = (in_row - chunk * segments) * kSegmentUnits + lane<B>();
   const uint32_t column = ((window.begin + chunk) * plan.units + in_chunk) * 8;
+  const Range k = product.k;
   on_way.row = row;
   on_way.unit = chunk * plan.units + in_chunk;
   on_way.segment = (window.begin - plan.chunks.begin) * segments + in_row;
   on_way.exists = in_chunk < plan.units;
-  const Range k = product.k;
-  const float* x = arena_row(ctx, *product.x, work.first_row + row) + column;
-  const bool whole = on_way.exists && column >= k.begin && column + 8 <= k.end;
-  if (whole) {
-    load_floats(x, on_way.x);
-  } else {
-    PLOW_UNROLL
-    for (uint32_t j = 0; j < 8; ++j)
-      on_way.x[j] = on_way.exists && column + j >= k.begin && column + j < k.end ? x[j] : 0.0f;
-  }
-  if constexpr (kHasGain) {
-    if (whole && product.gain->dtype == DType::kF32) {
+  PLOW_UNROLL
+  for (uint32_t j = 0; j < 8; ++j) on_way.x[j] = 0, on_way.gain[j] = 1;
+  if (!on_way.exists || column >= k.end) return;
+  load_floats(arena_row(ctx, *product.x, work.first_row + row) + column, on_way.x);
+  if (product.gain != nullptr) {
+    if (product.gain->dtype == DType::kF32) {
       load_floats(tape_data<float>(ctx, *product.gain) + column, on_way.gain);
     } else {
-      PLOW_UNROLL
-      for (uint32_t j = 0; j < 8; ++j)
-        on_way.gain[j] = on_way.exists && column + j < k.end ? gain_of<B>(ctx, *product.gain, column + j) : 0.0f;
+      load_gains<B>(ctx, product, column, on_way.gain);
     }
+  }
+  if (column >= k.begin && column + 8 <= k.end) return;
+  PLOW_UNROLL
+  for (uint32_t j = 0; j < 8; ++j) {
+    const bool counts = column + j >= k.begin && column + j < k.end;
+    on_way.x[j] = counts ? on_way.x[j] : 0.0f;
+    on_way.gain[j] = counts ? on_way.gain[j] : 1.0f;
   }
 }
 
-template <class B, bool kHasGain>
-PLOW_DEVICE void store_unit(const PieceWork& work, UnitOnWay<kHasGain>& on_way, PieceMemory& memory) {
-  if constexpr (kHasGain) {
+template <class B>
+PLOW_DEVICE void store_unit(const PieceWork& work, UnitOnWay& on_way, PieceMemory& memory) {
+  if (work.product.gain != nullptr) {
     float square = 0;
     PLOW_UNROLL
     for (uint32_t j = 0; j < 8; ++j) {
@@ -183,31 +196,23 @@ PLOW_DEVICE void store_unit(const PieceWork& work, UnitOnWay<kHasGain>& on_way, 
   }
 }
 
-// A of the window, for rows that go through a norm or not.
-template <class B, bool kHasGain>
-PLOW_DEVICE void split_units(const BodyContext& ctx, const PieceWork& work, Range window, PieceMemory& memory) {
-  constexpr uint32_t kAtOnce = kHasGain ? 2 : 3;  // units of a lane on their way
-  const uint32_t n = work.n_rows * (window.end - window.begin) * chunk_segments(work.plan);
-  PLOW_UNROLL_BY(1)
-  for (uint32_t base = wave<B>(); base < n; base += kAtOnce * B::kWaves) {
-    UnitOnWay<kHasGain> units[kAtOnce];
-    PLOW_UNROLL
-    for (uint32_t j = 0; j < kAtOnce; ++j) {
-      if (base + j * B::kWaves < n) load_unit<B>(ctx, work, window, base + j * B::kWaves, units[j]);
-    }
-    PLOW_UNROLL
-    for (uint32_t j = 0; j < kAtOnce; ++j) {
-      if (base + j * B::kWaves < n) store_unit<B>(work, units[j], memory);
-    }
-  }
-}
+// A of the window: a loop that loads a unit and stores the one before. Each is there once, and for rows with a
+// norm and without: between two products other bodies run, so that instructions come from far, and what is unrolled or
+// there twice waits for them longer than it saves.
 template <class B>
-PLOW_DEVICE_CALL void split_window(const BodyContext& ctx, const Packet& packet, uint32_t first_row, uint32_t n_rows,
-                                   uint32_t begin, uint32_t end) {
-  const PieceWork work = piece_work(ctx, packet, first_row, n_rows);
-  PieceMemory& memory = *reinterpret_cast<PieceMemory*>(ctx.shared);
-  if (work.product.gain != nullptr) return split_units<B, true>(ctx, work, {begin, end}, memory);
-  split_units<B, false>(ctx, work, {begin, end}, memory);
+PLOW_DEVICE_CALL void split_window(const BodyContext& ctx, uint32_t begin, uint32_t end) {
+  constexpr uint32_t kAhead = 1;
+  PieceMemory& memory = piece_memory(ctx);
+  const PieceWork work = memory.work;
+  const uint32_t n = work.n_rows * (end - begin) * chunk_segments(work.plan);
+  UnitOnWay units[kAhead + 1] = {};
+  PLOW_UNROLL_BY(1)
+  for (uint32_t i = wave<B>(); i < n + kAhead * B::kWaves; i += B::kWaves) {
+    if (i < n) load_unit<B>(ctx, work, {begin, end}, i, units[kAhead]);
+    if (i >= kAhead * B::kWaves) store_unit<B>(work, units[0], memory);
+    PLOW_UNROLL
+    for (uint32_t j = 0; j < kAhead; ++j) units[j] = units[j + 1];
+  }
 }
 
 // A lane's share of a piece that lies where the tape is, or in the team's memory: by half of an atom.
@@ -354,10 +359,9 @@ PLOW_DEVICE void multiply_window(const BodyContext& ctx, const PieceWork& work, 
 
 // The sums of a pass become outputs.
 template <class B>
-PLOW_DEVICE_CALL void finish_pieces(const BodyContext& ctx, const Packet& packet, uint32_t first_row, uint32_t n_rows,
-                                    uint32_t first_tile, uint32_t n_tiles, uint32_t end) {
-  const PieceWork work = piece_work(ctx, packet, first_row, n_rows);
-  const PieceMemory& memory = *reinterpret_cast<const PieceMemory*>(ctx.shared);
+PLOW_DEVICE_CALL void finish_pieces(const BodyContext& ctx, uint32_t first_tile, uint32_t n_tiles, uint32_t end) {
+  const PieceMemory& memory = piece_memory(ctx);
+  const PieceWork work = memory.work;
   const uint32_t width = n_tiles * kAtomRows, segments = work.n_chunks() * chunk_segments(work.plan);
   PLOW_UNROLL_BY(1)
   for (uint32_t i = B::thread(); i < width * work.n_rows; i += B::n_threads()) {
@@ -375,52 +379,54 @@ PLOW_DEVICE_CALL void finish_pieces(const BodyContext& ctx, const Packet& packet
   }
 }
 
-// All of a packet's product against up to kPieceRows rows.
+// The columns [begin, end) of a packet's product against up to kPieceRows rows. `n_pieces`: that the tape has brought before
+// them, and then with them.
 template <class B, bool kByTape>
-PLOW_DEVICE void multiply_rows(const BodyContext& ctx, const Packet& packet, const PieceWork& work) {
-  PieceMemory& memory = *reinterpret_cast<PieceMemory*>(ctx.shared);
+PLOW_DEVICE void multiply_columns(const BodyContext& ctx, const PieceWork& work, uint32_t begin, uint32_t end, bool first,
+                                  uint32_t& n_pieces) {
+  PieceMemory& memory = piece_memory(ctx);
   const PiecePlan& plan = work.plan;
-  uint32_t n_pieces = 0;
-  if constexpr (kByTape) n_pieces = ctx.tape->n_pieces;
-  bool first = true;
-  for_columns(packet, work.product.out->cols, [&](uint32_t begin, uint32_t end) {
-    for_piece_passes(plan, begin, end, [&](uint32_t first_tile, uint32_t n_tiles) {
-      PLOW_UNROLL_BY(1)
-      for (uint32_t chunk = plan.chunks.begin; chunk < plan.chunks.end; chunk += plan.window) {
-        const Range window{chunk, min_u32(chunk + plan.window, plan.chunks.end)};
-        if (!first) B::settle();  // what is in the memory is not needed any more
-        if (first || plan.window < work.n_chunks()) {
-          split_window<B>(ctx, packet, work.first_row, work.n_rows, window.begin, window.end);
-          B::settle();
-        }
-        first = false;
-        multiply_window<B, kByTape>(ctx, work, first_tile, n_tiles, window, n_pieces, memory);
-        if constexpr (kByTape) n_pieces += n_tiles * (work.is_gated() ? 2 : 1) * (window.end - window.begin);
+  for_piece_passes(plan, begin, end, [&](uint32_t first_tile, uint32_t n_tiles) {
+    PLOW_UNROLL_BY(1)
+    for (uint32_t chunk = plan.chunks.begin; chunk < plan.chunks.end; chunk += plan.window) {
+      const Range window{chunk, min_u32(chunk + plan.window, plan.chunks.end)};
+      if (!first) B::settle();  // what is in the memory is not needed any more
+      if (first || plan.window < work.n_chunks()) {
+        split_window<B>(ctx, window.begin, window.end);
+        B::settle();
       }
-      B::settle();
-      finish_pieces<B>(ctx, packet, work.first_row, work.n_rows, first_tile, n_tiles, end);
-    });
+      first = false;
+      multiply_window<B, kByTape>(ctx, work, first_tile, n_tiles, window, n_pieces, memory);
+      n_pieces += n_tiles * (work.is_gated() ? 2 : 1) * (window.end - window.begin);
+    }
+    B::settle();
+    finish_pieces<B>(ctx, first_tile, n_tiles, end);
   });
-  if constexpr (kByTape) {
-    if (B::thread() == 0) ctx.tape->n_pieces = n_pieces;  // the team settles before the next product
-  }
 }
 
 // A packet's product that comes in pieces.
 template <class B>
-PLOW_DEVICE_BODY void piece_team_body(const BodyContext& ctx, const Packet& packet, uint32_t row_tile) {
+PLOW_DEVICE_BODY void piece_team_body(const BodyContext& ctx, const Packet& packet, const Product& product, uint32_t row_tile) {
   const Range rows = packet_rows(ctx, packet, row_tile);
   PLOW_UNROLL_BY(1)
   for (uint32_t row = rows.begin; row < rows.end; row += kPieceRows) {
     if (row > rows.begin) B::settle();
-    const PieceWork work = piece_work(ctx, packet, row, min_u32(kPieceRows, rows.end - row));
+    const PieceWork work = piece_work(product, row, min_u32(kPieceRows, rows.end - row));
+    if (B::thread() == 0) piece_memory(ctx).work = work;
+    B::settle();
+    uint32_t n_pieces = 0;
     if constexpr (HasTape<B>) {
       if (has_one_range(packet)) {
-        multiply_rows<B, true>(ctx, packet, work);
+        n_pieces = ctx.tape->n_pieces;
+        const Range columns = only_range(packet, work.product.out->cols);
+        multiply_columns<B, true>(ctx, work, columns.begin, columns.end, true, n_pieces);
+        if (B::thread() == 0) ctx.tape->n_pieces = n_pieces;  // the team settles before the next product
         continue;
       }
     }
-    multiply_rows<B, false>(ctx, packet, work);
+    for_columns(packet, work.product.out->cols, [&](uint32_t begin, uint32_t end) {
+      multiply_columns<B, false>(ctx, work, begin, end, n_pieces == 0, n_pieces);
+    });
   }
 }
 
